@@ -115,7 +115,7 @@ Status SegmentOrder::check(int64_t count) const {
                   std::to_string(maxMicrobatches));
   if (kind_ == Kind::OneForwardOneBackward && inFlight_ > count)
     return reject(inQuotes(text()) + " has " + std::to_string(inFlight_) +
-                  " micro-batches in flight, but the step has " + of);
+                  " micro-batches in flight, but the step has only " + of);
   if (kind_ != Kind::Listed)
     return Status();
   // ran[s][i] is true if segment s (forward or backward) of micro-batch i has
@@ -141,7 +141,10 @@ Status SegmentOrder::check(int64_t count) const {
   for (Segment segment : {Segment::Forward, Segment::Backward})
     for (int64_t i = 0; i < count; ++i)
       if (!ran[std::size_t(segment)][std::size_t(i)])
-        return reject("lacks " + nameOf(segment, i) + "; the step has " + of);
+        return reject("lacks " + nameOf(segment, i) +
+                      "; every micro-batch needs an F and a B entry, and the "
+                      "step has " +
+                      of);
   return Status();
 }
 

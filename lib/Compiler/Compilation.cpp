@@ -272,10 +272,10 @@ Status Compilation::checkCompression(const support::Mesh &mesh) const {
                  ", ranks send states instead of gradients: leave out one of "
                  "the two flags");
   if (options.precision == "fp16" && compression->hasStates())
-    return usage(": a step that --precision=fp16 skips because its gradients "
-                 "overflow would still change the compression errors kept for "
-                 "the next step: use --precision=bf16 or "
-                 "--compress-gradients=int8");
+    return usage(
+        ": --precision=fp16 skips steps whose gradients overflow, but such a "
+        "step would still update the error feedback of the compression: use "
+        "--precision=bf16 or --compress-gradients=int8");
   return Status();
 }
 

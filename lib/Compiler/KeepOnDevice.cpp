@@ -173,8 +173,9 @@ kiln::outlookOf(ModuleOp module, const Machine &machine,
   Result<PlanOutlook> outlook =
       MemoryPlanner(module, machine, request).outlook(chooseBudget);
   markAll(module, states, false);
-  // The bound holds only for plans that keep all parameters. Other plans need
-  // less memory, so use the time without a budget, which bounds all plans.
+  // The bound holds only for plans that keep all parameters. Plans that keep
+  // fewer parameters need less memory and may be faster. So use the time
+  // without a budget, which bounds all plans.
   if (outlook.ok())
     outlook->bound = outlook->seconds;
   return outlook;

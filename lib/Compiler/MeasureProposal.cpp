@@ -32,9 +32,10 @@ using namespace kiln;
 /// fragmentation makes the arena of a plan exceed the budget, the next plan is
 /// made for a smaller capacity.
 static constexpr int kOffloadRounds = 6;
-/// Maximum number of choices of states that are tried for a proposal, including
-/// choices that exceed the limits: if the proposal is measured, and if its step
-/// time is only estimated.
+/// Maximum number of choices of states on the host that are tried for a
+/// proposal, including choices that exceed the limits. kStateRounds applies if
+/// the proposal is measured, kEstimateRounds if its step time is only
+/// estimated.
 static constexpr int kStateRounds = 10, kEstimateRounds = 3;
 /// Maximum number of offload plans for activations that are tried for a
 /// proposal with states on the host. If none of the plans fits, other states
@@ -59,8 +60,8 @@ static int64_t slotHeight(rt::ProgramOp program) {
   return height;
 }
 
-/// Returns the live bytes of a scheduled program, and the positions of its
-/// computing commands and of its heavy ops.
+/// Returns the live bytes of a scheduled program, the positions of its launches
+/// and GEMMs, and the positions of its heavy ops (matmuls and attention).
 static LiveCurve followProgram(rt::ProgramOp program) {
   SmallVector<Operation *> commands = rt::commandsOf(program);
   LiveCurve curve;
@@ -320,8 +321,9 @@ Result<Choice> MemoryPlanner::offloadMost(const StateModel &model,
 /// Chooses the states that are stored on the host so that the proposal fits. If
 /// the scheduled arena exceeds the budget although the solver predicted that it
 /// fits, lowers the capacity given to the solver and chooses again. If no
-/// choice of states fits, also offloads activations. StateEffort::Estimate only
-/// estimates the step time, which is infinite if no solution fits.
+/// choice of states fits, also offloads activations. With
+/// StateEffort::Estimate, only estimates the step time, which is infinite if no
+/// choice fits.
 Result<Choice> MemoryPlanner::chooseStates(ModuleOp dispatched,
                                            Proposal &proposal,
                                            StateEffort effort) {

@@ -24,9 +24,9 @@
 using namespace mlir;
 using namespace kiln;
 
-/// If a small program has more than kTinyOps ops or offloads activations, its
-/// ladder (the budgets that it tries) has kRungs / 2 intervals instead of
-/// kRungs.
+/// The ladder of a program is a list of memory budgets for which plans are
+/// made. The ladder of a small program has kRungs / 2 intervals instead of
+/// kRungs if the program has more than kTinyOps ops or offloads activations.
 static constexpr int64_t kTinyOps = 500;
 /// Maximum number of stages of the forward pass for which the policy "poor" is
 /// tried.
@@ -35,9 +35,8 @@ static constexpr int64_t kMostInputOnlyStages = 64;
 /// between the start of the copy of a parameter and the first reader of the
 /// copy.
 static constexpr int64_t kLeads[] = {2, 12, 24, 48, 96};
-/// Number by which the index of the largest budget of a ladder whose plan fits
-/// may differ from the result of guessRung(), which assumes that the arena
-/// height exceeds the budget by the same number of bytes for all plans.
+/// guessRung() guesses the index of the largest budget of a ladder whose plan
+/// fits. kRungError is the assumed maximum error of this guess.
 static constexpr int64_t kRungError = 4;
 
 ProgramOp MemoryPlanner::trainProgram(ModuleOp of) {
@@ -102,7 +101,8 @@ Status MemoryPlanner::propose(const Ladder &ladder, int64_t chainBytes,
   proposal.cut = ladder.cut;
   proposal.schedule = ladder.menus.scheduleOf(plan->ops);
   // The bound of the chain holds only if one micro-batch is in flight and no
-  // states are on the host. Otherwise, use the bound for all plans.
+  // states are on the host. Otherwise, use a weaker bound that holds for all
+  // plans.
   proposal.bound = inFlight > 1 || movesStates()
                        ? leastSeconds()
                        : stepSeconds(ladder, plan->bound);
@@ -148,23 +148,24 @@ Status MemoryPlanner::priceNamed() {
   return Status();
 }
 
-/// Returns the step time if the chain of every micro-batch takes
-/// `chainSeconds`.
+/// Returns the step time if the chain of stages takes `chainSeconds` in every
+/// micro-batch.
 double MemoryPlanner::stepSeconds(const Ladder &ladder, double chainSeconds) {
   return plain.seconds +
          double(microbatches) *
              std::max(0.0, chainSeconds - ladder.keepAllSeconds);
 }
 
-/// Returns the step time that the chain predicts for the plan for one budget of
-/// a ladder.
+/// Returns the step time of the plan for budget `index` of a ladder, as
+/// predicted from the chain of stages.
 double MemoryPlanner::estimateRung(Ladder &ladder, int64_t index) {
   auto plan = ladder.plans->plan(ladder.budget(index));
   return plan ? stepSeconds(ladder, plan->time) : plain.seconds;
 }
 
-/// Returns the index of the largest budget of a ladder whose plan fits if the
-/// arena of each plan exceeds its budget by `extra` bytes.
+/// Returns the index of the largest budget of a ladder whose plan fits,
+/// assuming that the arena of each plan is `extra` bytes higher than the budget
+/// for which the plan is made.
 int64_t MemoryPlanner::guessRung(const Ladder &ladder, int64_t extra) {
   int64_t guess = 0;
   while (guess < ladder.rungCount &&
@@ -297,9 +298,10 @@ void MemoryPlanner::forEachProposal(
   llvm::for_each(others, visit);
 }
 
-/// Returns a lower bound on the step time of all plans of the ladder (a series
-/// of plans): the time of the plan that keeps everything if several
-/// micro-batches are in flight, and otherwise the bound of the chain.
+/// Returns a lower bound on the step time of all plans of the ladder, a series
+/// of plans for ascending budgets. If several micro-batches are in flight, the
+/// bound is the time of the plan that keeps everything. Otherwise, it is
+/// computed from the chain of stages.
 double MemoryPlanner::boundOf(const Ladder &ladder, int64_t budget) {
   if (inFlight > 1)
     return plain.seconds;
@@ -322,7 +324,8 @@ double MemoryPlanner::boundOf(const Ladder &ladder, int64_t budget) {
 Status MemoryPlanner::tuneLeads() {
   if (best->states)
     return refineStates();
-  // If all reads share one copy per state, there is no distance to choose.
+  // If the device keeps the copy of every state for the whole step, there is no
+  // prefetch distance to choose.
   bool copies =
       llvm::any_of(readsAcross(trainProgram(module)),
                    [](ReadOp read) { return !read->hasAttr(kKeepAttr); });
@@ -339,8 +342,8 @@ Status MemoryPlanner::tuneLeads() {
   return Status();
 }
 
-/// Lets gathers of states start earlier if the best proposal does not use the
-/// whole budget.
+/// Lets all-gathers of states start earlier if the best proposal does not use
+/// the whole budget.
 Status MemoryPlanner::tuneGathers() {
   bool gathers = trainProgram(module)
                      .walk([](AllGatherOp) { return WalkResult::interrupt(); })
@@ -382,10 +385,10 @@ Status MemoryPlanner::choose(const LiveCurve &curve) {
       return status;
     earlierLadders.splice(earlierLadders.end(), ladders);
   }
-  // Build the ladders (plans for ascending budgets) from live bytes without
-  // states and waiting gradients. With the states on the device, the peak is at
-  // the moment when all gradients wait for the norm of the gradients, and
-  // recomputation has no effect on it.
+  // Build the ladders (plans for ascending budgets) from the live bytes without
+  // states and without gradients that wait for their updates. With the states
+  // and these gradients, the live bytes peak when all gradients wait for the
+  // norm of the gradients, and recomputation does not change this peak.
   chainHeight = heightOf(*stateless);
   if (Status status = addLadders(*stateless); !status.ok())
     return status;

@@ -276,8 +276,8 @@ FailureOr<OffloadModel> OffloadModel::build(ModuleOp dispatched,
     mostOnHost = std::max(mostOnHost, onHost += delta);
   model.hostBytes += mostOnHost;
 
-  // Map the commands of the block to positions. The live bytes during fills and
-  // copies between two commands count towards the next command.
+  // Map the launches and GEMMs of the block to positions. The live bytes at all
+  // other commands, such as fills and copies, count at the next position.
   CommandOrder order(*block);
   OffloadProblem &problem = model.problem;
   problem.seconds.assign(order.size(), 0);

@@ -105,7 +105,8 @@ public:
   std::optional<StateModel> states;
   /// Bytes of the states on the device.
   int64_t stateBytes = 0;
-  /// Peak bytes on the host before anything is offloaded: states and gradients.
+  /// Peak bytes of states and gradients on the host, before activations are
+  /// offloaded.
   int64_t hostBytes = 0;
 
   std::vector<OffloadChoice> choicesOf(const OffloadSolution &solution) const;

@@ -33,12 +33,13 @@
 
 namespace kiln {
 
-/// Number of intervals into which a ladder divides the range from the smallest
-/// to the largest useful budget of the chain.
+/// A ladder is a list of memory budgets that are tried for the chain of stages
+/// of the forward pass. kRungs is the number of intervals into which it divides
+/// the range from the smallest to the largest useful budget.
 inline constexpr int64_t kRungs = 96;
 
-/// For programs of up to kSmallOps ops, a plan is measured for every rung, that
-/// is, for every chain budget of the ladder.
+/// For a program of up to kSmallOps ops, the plans for all budgets of a ladder
+/// are measured; for a larger program, only some of them.
 inline constexpr int64_t kSmallOps = 1600;
 
 /// A proposal with offloading is abandoned if its estimated step time exceeds
@@ -111,14 +112,17 @@ struct Proposal {
   std::optional<StateLimits> limits; ///< Limits of the choice of `states`.
   /// States on the host that are copied to the device once; see kKeepAttr.
   std::vector<mlir::StringAttr> kept;
-  /// True if kept materializations are computed once, before the micro-batches.
+  /// True if kept materializations (values computed from states alone) are
+  /// computed once, before the micro-batches.
   bool hoists = true;
-  /// See kGatherHeightAttr. If unset, gathers do not make the arena higher.
+  /// Arena height up to which all-gathers of states may start early, see
+  /// kGatherHeightAttr. If unset, early all-gathers do not make the arena
+  /// higher.
   std::optional<int64_t> gatherHeight;
   /// The heights of the device arena and of the host arena, in bytes. Until the
   /// proposal is scheduled, `height` exceeds every budget.
   int64_t height = std::numeric_limits<int64_t>::max(), hostHeight = 0;
-  bool isExact = false; ///< True if the heights are those of ArenaGoal::Least.
+  bool isExact = false; ///< True if the heights were minimized.
   /// True if the proposal was not scheduled, because the states on the device
   /// leave too little memory even if most activations are on the host.
   bool isHopeless = false;
@@ -130,8 +134,8 @@ struct Proposal {
   std::string peak;
 };
 
-/// The value of Proposal::peak if the program of kind Sync uses more of the
-/// device arena than the step.
+/// The value of Proposal::peak if the program of kind Sync, which averages
+/// states over ranks, uses more of the device arena than the step.
 inline constexpr llvm::StringLiteral averagesOfStates = "@sync";
 
 /// Live bytes while a program runs.
@@ -143,18 +147,19 @@ struct LiveCurve {
   std::string peak; ///< Name of the command at which the live bytes peak.
 };
 
-/// The proposals for one cut of the program into stages, indexed by chain
-/// budget. A layer may consist of several blocks, such as attention and
-/// feed-forward. A cut into whole layers can keep the tensors between the
-/// blocks of a layer and drop the layer boundary; a cut into single blocks can
-/// recompute each block on its own. Which cut is better depends on the budget.
+/// The proposals for one cut of the program into stages, one proposal per
+/// memory budget of the chain of stages. A layer may consist of several blocks,
+/// such as attention and feed-forward. A cut into whole layers can keep the
+/// tensors between the blocks of a layer and drop the layer boundary; a cut
+/// into single blocks can recompute each block on its own. Which cut is better
+/// depends on the budget.
 struct Ladder {
   StageCut cut;
   StageMenus menus;
   /// The smallest and the largest memory budget of the chain of stages.
   int64_t lowest = 0, highest = 0;
   int64_t rungCount = kRungs;
-  double keepAllSeconds = 0; ///< Step time of the chain that keeps everything.
+  double keepAllSeconds = 0; ///< Time of the chain that keeps everything.
   std::unique_ptr<ChainLadder> plans;
   std::map<int64_t, Proposal> rungs;
   /// The chain from which boundOf() computes the lower bound: the chain of
@@ -274,7 +279,8 @@ private:
   llvm::FailureOr<OffloadModel> modelOf(mlir::ModuleOp dispatched,
                                         bool describesStates);
   bool abandons(double seconds);
-  /// Returns a lower bound on the seconds of plans that recompute nothing.
+  /// Returns a lower bound on the step time of plans that recompute nothing,
+  /// and thus of all plans.
   double leastSeconds() const {
     return plain.seconds - (stateBound ? stateBound->updates : 0);
   }
@@ -334,7 +340,8 @@ private:
   /// True if proposals offload everything that can be offloaded, even if the
   /// request does not allow offloading.
   bool offloadsMost = false;
-  /// True if only ArenaGoal::Least is used.
+  /// True if the search for buffer offsets minimizes the arena of every
+  /// proposal (ArenaGoal::Least).
   bool isExact = false;
   /// The result of measureLeast(), or nullopt before its first call.
   std::optional<bool> leastFits;
@@ -403,8 +410,8 @@ void markTransfers(mlir::ModuleOp module, const Proposal &proposal);
 llvm::LogicalResult moveStates(mlir::ModuleOp module, const Proposal &proposal);
 
 /// Calibrates the workspaces of the chain with the live bytes of the scheduled
-/// program that keeps everything. Heavy ops mark the positions of the stages in
-/// that program.
+/// program that keeps everything. The positions of its heavy ops (matmuls and
+/// attention) show which commands belong to which stage.
 void calibrate(StageMenus &menus, const LiveCurve &curve);
 
 } // namespace kiln

@@ -107,9 +107,9 @@ Status ModelQuantizer::readModel() {
     return Status::badInput("'" + options.model + "' " + problem);
   };
   if (!holdsWeights(options.model) && llvm::sys::fs::exists(adapter))
-    return refuse("is an adapter, expected the weights of a model: first merge "
-                  "the adapter into its model with --save-merged of the "
-                  "executable that trains it");
+    return refuse("is an adapter, expected the weights of a model: merge "
+                  "it into its model by passing --save-merged to the "
+                  "executable that trained it");
   if (!llvm::sys::fs::exists(config)) {
     std::string newest = newestCheckpoint(options.model);
     if (!newest.empty())

@@ -64,8 +64,8 @@ static bool isFused(Value result,
 
 namespace {
 
-/// Residuals that are kept or recomputed together. `mask` selects them, and
-/// `bytes` is the size of the tensors that they share.
+/// Residuals that are kept or recomputed together. `mask` has a bit for each of
+/// them, and `bytes` is the size of the tensors that they share.
 struct ResidualGroup {
   int64_t bytes = 0;
   uint64_t mask = 0;
@@ -236,7 +236,8 @@ int64_t MenuBuilder::forwardPeak(const ForwardStage &stage, uint64_t mask) {
   return most;
 }
 
-/// Returns the bytes of the materializations that `mask` keeps.
+/// Returns the bytes of the materializations (values computed from states
+/// alone) that `mask` keeps.
 int64_t MenuBuilder::materializedBytes(const ForwardStage &stage,
                                        uint64_t mask) {
   int64_t bytes = 0;
@@ -262,7 +263,8 @@ StageOption MenuBuilder::makeOption(int64_t index, uint64_t mask) {
   }
   for (Operation *op : stage.ops)
     option.forward += seconds.lookup(op);
-  // A materialization that is kept is computed once for all micro-batches.
+  // A materialization (a value computed from states alone) that is kept is
+  // computed once for all micro-batches.
   for (auto [i, residual] : llvm::enumerate(stage.residuals))
     if (Operation *op = residual.getDefiningOp();
         (i >= 64 || mask >> i & 1) && stages.isMaterialization(op))
@@ -284,9 +286,9 @@ StageOption MenuBuilder::makeOption(int64_t index, uint64_t mask) {
 
 void MenuBuilder::addStage(int64_t index) {
   const ForwardStage &stage = stages.stages()[index];
-  // Group the residuals by tensor. All materializations form one group, whose
-  // key is the null value. Small groups are always kept; the others are sorted
-  // by size, largest first.
+  // Group the residuals by tensor. All materializations (values computed from
+  // states alone) form one group, whose key is the null value. Small groups are
+  // always kept; the others are sorted by size, largest first.
   llvm::MapVector<Value, ResidualGroup> groups;
   llvm::SmallDenseSet<Value> counted;
   for (auto [i, residual] : llvm::enumerate(stage.residuals)) {

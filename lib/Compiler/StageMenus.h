@@ -8,10 +8,10 @@
 // Converts the stages of a training program into the chain that the planner
 // solves. An option of a stage selects the residuals that the forward pass
 // keeps; the others are recomputed before their first reader. Residuals that
-// are views of one tensor are kept or recomputed together, and so are all
-// materializations of a stage, because they save equally much time per byte.
-// Small residuals, such as row statistics, are always kept if the stage keeps
-// anything.
+// are views of one tensor are kept or recomputed together. So are all
+// materializations (values computed from states alone) of a stage, because they
+// save equally much time per byte. Small residuals, such as row statistics, are
+// always kept if the stage keeps anything.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +31,8 @@ struct StageMenus {
   /// StageRun::saved for every stage and option. The last option of a stage
   /// keeps the most residuals.
   std::vector<std::vector<uint64_t>> saved;
-  /// Bytes of the materializations that each option of each stage keeps. They
-  /// are included in StageOption::saved.
+  /// Bytes of the materializations (values computed from states alone) that
+  /// each option of each stage keeps. StageOption::saved includes these bytes.
   std::vector<std::vector<int64_t>> materialized;
   /// Number of heavy ops (matmuls and attention) in each stage's forward and
   /// backward pass. Heavy ops of the loss count as backward.
@@ -48,13 +48,16 @@ struct StageMenus {
   void calibrate(llvm::ArrayRef<int64_t> forward,
                  llvm::ArrayRef<int64_t> backward);
 
-  /// Multiplies the bytes of residuals, except materializations, by the number
-  /// of micro-batches in flight. The loss saves nothing between the two
-  /// segments, because it is computed in the backward segment. The chain is
-  /// then only an approximation. It frees a residual of all micro-batches in
-  /// flight when the backward segment of one of them no longer needs it, which
-  /// underestimates the memory. It also multiplies the bytes of inputs that the
-  /// forward segment does not keep, which overestimates the memory.
+  /// Multiplies the bytes of stage inputs and of residuals, except
+  /// materializations (values computed from states alone), by the number of
+  /// micro-batches in flight. The residuals of the loss are not multiplied: the
+  /// loss is computed in the backward segment, so its residuals exist for one
+  /// micro-batch at a time. The chain is then only an approximation:
+  ///   - It frees a residual of all micro-batches in flight when the backward
+  ///     segment of one of them no longer needs it, which underestimates the
+  ///     memory.
+  ///   - It also multiplies the bytes of inputs that the forward segment does
+  ///     not keep, which overestimates the memory.
   void multiplyResiduals(int64_t inFlight);
 
   /// Returns the recompute schedule of a sequence of chain operations.

@@ -18,7 +18,7 @@
 
 namespace kiln {
 
-/// Upper bounds of configuration values. They keep products of a few dimensions
+/// Upper bounds of configuration values. They keep products of two dimensions
 /// within 64 bits; the total size of the model is checked once its graph is
 /// complete.
 constexpr int64_t kMaxDimension = int64_t(1) << 28;
@@ -40,8 +40,8 @@ struct ImportRequest {
   const ImportOptions &options;
 
   /// Returns the sequence length to compile for. Fails if it exceeds
-  /// `positions`, the number of positions of the model. The error message names
-  /// `key`, the configuration key of that number.
+  /// `positions`, the number of positions of the model. `key` is the
+  /// configuration key that sets `positions`; the error message names it.
   llvm::Expected<int64_t> chooseSequenceLength(int64_t positions,
                                                llvm::StringRef key) const;
 };

@@ -6,13 +6,12 @@
 //===----------------------------------------------------------------------===//
 //
 // Reads the keys of one JSON object. Every accessor checks the type and the
-// range of a value and marks its key as read. The first failure is recorded,
-// and later reads return a value within their range, so a caller can read a
-// whole configuration and check for errors once, with finish(). finish() also
-// rejects keys that were not read, because they may change what the model
-// computes. The table of the top-level object (ConfigKeys.h) provides the
-// defaults of absent keys and lists the keys that may be present without being
-// read.
+// range of a value and marks its key as read. The first failure is recorded.
+// An accessor that fails returns a valid value, so a caller can read a whole
+// configuration and check for errors once, with finish(). finish() also rejects
+// keys that were not read, because they may change what the model computes. The
+// table of the top-level object (ConfigKeys.h) provides the defaults of absent
+// keys and lists the keys that may be present without being read.
 //
 // A null value counts as absent, as in the transformers library, unless the
 // table specifies otherwise.

@@ -70,7 +70,8 @@ static constexpr StringRef kMistralClasses[] = {"MistralForCausalLM",
                                                 "MistralModel"};
 static constexpr StringRef kQwen2Classes[] = {"Qwen2ForCausalLM", "Qwen2Model"};
 
-// The attention masks of GPT-2 and the rotary frequencies of the Llama family.
+// Tensors that models compute instead of loading them: the attention masks of
+// GPT-2, and the rotary frequencies of the Llama family.
 static constexpr StringRef kGpt2Unused[] = {
     "transformer.h.*.attn.bias", "transformer.h.*.attn.masked_bias",
     "h.*.attn.bias", "h.*.attn.masked_bias"};

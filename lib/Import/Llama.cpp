@@ -29,8 +29,9 @@ struct LlamaConfig {
   int64_t heads, keyHeads, headDim;
   double eps, initializerRange, attentionDropout;
   Activation activation;
-  /// True if the projections q, k and v, the projection o, and the MLP,
-  /// respectively, have biases.
+  /// `inputBias` is true if the projections q, k and v have biases,
+  /// `outputBias` if the projection o has a bias, and `mlpBias` if the MLP has
+  /// biases.
   bool inputBias, outputBias, mlpBias;
   bool tied;
   std::optional<int64_t> paddingIndex;

@@ -32,8 +32,8 @@ static constexpr ConfigKey kKeys[] = {
     honoured("attention_bias", "false"),
     honoured("mlp_bias", "false"),
     honoured("head_dim", "null"),
-    // The class does not declare this key, but transformers uses it to choose
-    // the type of the cache.
+    // The class does not declare this key, but transformers reads it to choose
+    // the type of the key-value cache.
     honoured("layer_types"),
 
     unread("max_sequence_length",

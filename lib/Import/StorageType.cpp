@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Libraries load a model in the type that its config.json specifies, so the
-// file of a saved model must specify the type of the saved tensors. The text is
-// edited in place to preserve its formatting.
+// config.json of a saved model must specify the type of the saved tensors. The
+// text is edited in place to preserve its formatting.
 //
 //===----------------------------------------------------------------------===//
 

@@ -349,8 +349,8 @@ LogicalResult Machine::beginCollective(const ScheduledCommand &command) {
   return addTransfers(command, std::move(started));
 }
 
-/// Executes the collective of `transfers`, and replaces the bytes of each
-/// transfer by its result.
+/// Executes the collective that started all of `transfers`. Replaces `bytes` of
+/// each transfer by what the collective computes for this transfer.
 LogicalResult Machine::collect(Operation *op,
                                llvm::MutableArrayRef<Transfer> transfers) {
   std::vector<HostTensor> inputs, results;

@@ -165,8 +165,8 @@ FailureOr<Tensors> Checker::differences(size_t which, int64_t element) {
 }
 
 LogicalResult Checker::checkJacobian() {
-  // columns[which][element]: derivative of all results with respect to one
-  // input element.
+  // columns[which][i]: the derivatives of all results with respect to element i
+  // of the input `arguments[which]`.
   SmallVector<SmallVector<Tensors>> columns(arguments.size());
   for (auto [which, index] : llvm::enumerate(arguments))
     for (int64_t i = 0, e = inputs[index].size(); i < e; ++i) {

@@ -172,8 +172,9 @@ static TensorHandle slicePart(const HostTensor &tensor, int64_t index,
   return std::make_shared<const HostTensor>(std::move(part));
 }
 
-/// Executes the segments in their order. An op that is not divided has no
-/// forward segment: its region runs in the place of the backward segment.
+/// Executes the forward and backward segments of all micro-batches in the order
+/// that `op` defines. If `op` has only one region, which is not divided into
+/// segments, the region runs in place of each backward segment.
 LogicalResult Run::runMicrobatches(MicrobatchesOp op) {
   SegmentOrder order = op.getSegmentOrder();
   auto count = static_cast<int64_t>(op.getCount());

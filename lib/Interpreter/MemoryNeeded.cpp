@@ -37,9 +37,11 @@ static uint64_t valueBytes(TypeRange types) {
 static uint64_t peakOf(Block &block);
 
 /// Returns the peak bytes of the segments of micro-batches. While a segment
-/// runs, copies of its slices, the sums and the residuals of all micro-batches
-/// in flight are in memory. A forward segment computes the residuals of its own
-/// micro-batch.
+/// runs, the following values are in memory:
+///   - copies of the micro-batch's slices of the inputs
+///   - the sums of the results over the micro-batches so far
+///   - the residuals of all micro-batches in flight; a forward segment computes
+///     those of its own micro-batch, which are not counted a second time
 static uint64_t peakOf(MicrobatchesOp op) {
   auto inFlight =
       static_cast<uint64_t>(op.getSegmentOrder().slots(op.getCount()));
@@ -103,9 +105,9 @@ struct Need {
 
 } // namespace
 
-/// Returns the bytes needed in addition to the arena: the maximum, over all
-/// commands, of the bytes of the operands of a command and of the values that
-/// it computes.
+/// Returns the bytes needed in addition to the arena. A command needs the bytes
+/// of its operands and of the values that it computes. Returns the maximum over
+/// all commands.
 static Need needOfKernels(ModuleOp module) {
   Need need;
   for (rt::KernelOp kernel : module.getOps<rt::KernelOp>()) {
@@ -139,7 +141,7 @@ Status kiln::checkMemoryNeeded(ModuleOp module) {
                  program);
   }
   // Every unit of an arena has shadow memory. Assume units of 2 bytes: units of
-  // 1 byte are rare, and need less than twice as much.
+  // 1 byte are rare, and need less than twice as much memory.
   constexpr uint64_t perByte = 1 + sizeof(InterpretedArena::Writer) / 2;
   for (rt::ArenaOp arena : module.getOps<rt::ArenaOp>())
     add(perByte * (arena.getHeight() + arena.getHostHeight()));

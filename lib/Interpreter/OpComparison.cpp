@@ -10,9 +10,9 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Number of evaluations that measure the effect of rounding. The maximum of
-/// these effects is used, because a single evaluation may by chance perturb all
-/// terms of a short sum by nearly the same amount.
+/// Number of evaluations that measure the effect of rounding. The largest
+/// measured effect is used: a single evaluation may by chance perturb terms
+/// that cancel by nearly the same amount, and then its effect is too small.
 static constexpr int kNoiseSamples = 16;
 
 /// Returns the length of the longest sum that an op computes.
@@ -136,8 +136,8 @@ OpComparison::compare(const ScheduledCommand &command,
       deviation.allowed = factor * deviation.unit;
       deviation.amplified = deviation.ratio() > 1;
     } else {
-      // Rounding may change the code of a number that is close to the border
-      // between two codes.
+      // If the integers are codes of real numbers, rounding may change the code
+      // of a number that is close to the border between two codes.
       deviation.amplified = deviation.difference > 0;
     }
     if (deviation.amplified) {

@@ -27,7 +27,9 @@ namespace kiln {
 struct Deviation {
   double difference = 0; ///< Euclidean norm of the difference.
   double allowed = 0;
-  double unit = 0; ///< eps times the norm of the result.
+  /// eps times the norm of the result, plus the largest effect of flushing
+  /// small numbers to zero.
+  double unit = 0;
   /// True if the bound was raised because rounding is amplified.
   bool amplified = false;
   size_t element = 0;           ///< Index of the element with the largest

@@ -114,8 +114,9 @@ LogicalResult ScheduledProgramBuilder::addSlot(rt::SlotOp slot) {
   return success();
 }
 
-/// Checks that a slot with a ring is live only in micro-batches, and that each
-/// micro-batch in flight has an instance.
+/// Checks a slot with a ring, that is, with several instances. The slot must be
+/// live only in the segments of micro-batches, and must have an instance for
+/// each micro-batch in flight.
 LogicalResult ScheduledProgramBuilder::checkRing(rt::SlotOp slot) {
   std::optional<rt::MicrobatchCommands> &microbatches = program.microbatches;
   int64_t first = slot.getFirst(), last = slot.getLast();

@@ -23,8 +23,9 @@
 using namespace kiln;
 using namespace kiln::arena;
 
-/// The search stores a list of items for each section. If these lists have more
-/// than this number of entries in total, only the greedy orders are used.
+/// The search stores a list of items for each section (a maximal set of buffers
+/// that are live together). If these lists have more than this number of
+/// entries in total, only the greedy orders are used.
 static constexpr size_t kMaxSectionEntries = size_t(32) << 20;
 
 namespace {

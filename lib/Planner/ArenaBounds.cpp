@@ -5,9 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Raises the bounds of sleeping items (see ArenaSearch.h) after a change, and
-// checks the sections in which a bound rose or an item was placed. Bounds may
-// be lower than necessary, which costs time but never excludes a solution.
+// The bound of an unplaced item is an offset below which the item cannot start.
+// After a change, this file raises the bounds of sleeping items (see
+// ArenaSearch.h), and checks the sections in which a bound rose or an item was
+// placed. Bounds may be lower than necessary, which costs time but never
+// excludes a solution.
 //
 //===----------------------------------------------------------------------===//
 
@@ -72,8 +74,9 @@ bool ArenaSearch::propagate(const Frame &frame) {
   return true;
 }
 
-/// Raises the bound of a sleeping item to the lowest top that a neighbour can
-/// have. Returns false if the item then exceeds the capacity.
+/// Raises the bound of a sleeping item to the lowest top (end offset) that an
+/// unplaced neighbour can have. Returns false if the item then exceeds the
+/// capacity, or if it has no unplaced neighbour.
 bool ArenaSearch::raiseSleeping(const Frame &frame, int32_t item) {
   const Item &self = items[item];
   int64_t lowestTop = kNever;

@@ -157,7 +157,7 @@ uint64_t Blocks::insert(const Block &block) {
   };
   add(all);
   for (Level &level : levels) {
-    // Window w contains the sections from w to w + 2 times the distance.
+    // Window w contains the sections in [w * distance, (w + 2) * distance).
     int32_t from = std::max(block.first / level.distance - 1, 0);
     int32_t to = (block.last - 1) / level.distance;
     for (int32_t w = from; w <= to; ++w)
@@ -187,7 +187,8 @@ static constexpr Rule kRules[] = {
     {"area, first fit", Fit::First, byArea},
 };
 
-/// Maximum number of squeaky-wheel rounds.
+/// Maximum number of squeaky-wheel rounds, each of which moves the items that
+/// end above the target forward in the order and places all items again.
 static constexpr int kRepairRounds = 200;
 
 /// An item is long-lived if its duration exceeds this fraction of the longest
@@ -238,8 +239,8 @@ placeInOrder(const Problem &problem, llvm::ArrayRef<int32_t> order, Fit fit,
   return placement;
 }
 
-/// Moves the items that end above `target` half way to the front. The moved
-/// items keep their relative order.
+/// Halves the position in `order` of every item that ends above `target`. The
+/// moved items keep their relative order.
 static void moveOffendersForward(const Problem &problem,
                                  const Placement &placement, int64_t target,
                                  std::vector<int32_t> &order) {

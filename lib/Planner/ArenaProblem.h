@@ -61,8 +61,8 @@ struct Placement {
   int64_t height = 0;
 };
 
-/// Splits `buffers` into independent problems, without empty buffers. Stores
-/// the number of bytes per unit in `unit`.
+/// Splits the nonempty buffers into independent problems. Stores the number of
+/// bytes per unit in `unit`.
 std::vector<Problem> reduce(llvm::ArrayRef<ArenaBuffer> buffers, int64_t &unit);
 
 /// Counts steps against a limit.

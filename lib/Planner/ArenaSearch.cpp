@@ -84,9 +84,10 @@ ArenaSearch::Outcome ArenaSearch::runOnce(uint64_t nodeLimit, Effort &effort) {
         return Outcome::Unknown;
       frame.item = choose(frame);
       if (frame.item < 0) {
-        // Every unplaced item must be above its floor (see ArenaSearch.h). The
-        // node has no solution, because in a canonical placement the lowest
-        // unplaced item is at its floor.
+        // No unplaced item can be at its floor, the lowest offset above the
+        // placed items in its sections. The node has no solution, because in a
+        // canonical placement (see ArenaSearch.h) the lowest unplaced item is
+        // at its floor.
         frames.pop_back();
         next = Refuted;
       } else if (place(frame, frame.item)) {
@@ -107,7 +108,7 @@ ArenaSearch::Outcome ArenaSearch::runOnce(uint64_t nodeLimit, Effort &effort) {
         frames.pop_back();
       }
       break;
-    case Refuted: // The item cannot be placed at its floor.
+    case Refuted: // The item cannot be at its lowest possible offset.
       undo(frame);
       if (sleep(frame, frame.item)) {
         frame.trailMark = trail.size();
@@ -189,7 +190,10 @@ void ArenaSearch::openFrame(Part part) {
   frames.push_back(frame);
 }
 
-/// Returns the item with the lowest floor among those that do not sleep, or -1.
+/// Returns the unplaced item with the lowest floor, the lowest offset above the
+/// placed items in its sections. Skips items that must not be placed yet: those
+/// that sleep (see ArenaSearch.h) or wait for an equal item. Returns -1 if
+/// there is no other item.
 int32_t ArenaSearch::choose(const Frame &frame) {
   int32_t best = -1;
   for (size_t i = frame.part.begin; i != frame.part.end; ++i) {
@@ -204,8 +208,9 @@ int32_t ArenaSearch::choose(const Frame &frame) {
   return best;
 }
 
-/// Places an item at its floor. Returns false if the bounds prove that the
-/// remaining items do not fit.
+/// Places an item at its floor, the lowest offset above the placed items in its
+/// sections. Returns false if the bounds prove that the remaining items do not
+/// fit.
 bool ArenaSearch::place(const Frame &frame, int32_t item) {
   const Item &self = items[item];
   const int64_t top = floors[item] + self.size;
@@ -233,8 +238,10 @@ bool ArenaSearch::place(const Frame &frame, int32_t item) {
   return propagate(frame);
 }
 
-/// Puts an item to sleep, together with the equal items that wait for it.
-/// Returns false if the bounds prove that the search node has no solution.
+/// Puts an item to sleep, which means that it is not tried again until its
+/// floor has risen. Also puts to sleep the equal items that are placed only
+/// after it. Returns false if the bounds prove that the search node has no
+/// solution.
 bool ArenaSearch::sleep(const Frame &frame, int32_t item) {
   startPropagation();
   touch(items[item]);
@@ -262,9 +269,10 @@ void ArenaSearch::split(const Frame &frame, int32_t item) {
   if (begin == pool.size())
     return;
 
-  // A cut is a section s with crossing[s] = 0. Placing the item changes
-  // `crossing` only in the sections of the item, so it is sufficient to search
-  // these sections for new cuts.
+  // A cut is a section s such that no unplaced item is in both s - 1 and s,
+  // that is, crossing[s] = 0. Placing the item changes `crossing` only in the
+  // sections of the item, so it is sufficient to search these sections for new
+  // cuts.
   bool isCut = false;
   const Item &self = items[item];
   for (int32_t s = std::max(self.first, first + 1);

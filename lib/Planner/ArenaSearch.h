@@ -14,7 +14,8 @@
 //
 // The *floor* of an unplaced item is the lowest offset above all placed items
 // in its sections. A node selects the item x with the lowest floor f; ties are
-// broken by the key order of the run. In a canonical placement, x either
+// broken by the *key order* of the run, in which preferred items come first. In
+// a canonical placement, x either
 //
 //   1. is at f. Then no unplaced neighbour fits below x, because no floor is
 //      lower. All unplaced neighbours are then above x, and their floors rise
@@ -120,7 +121,8 @@ private:
   uint64_t totalNodes = 0;
   uint64_t steps = 0; ///< Steps not yet added to the effort.
   Placement found;
-  /// Number of nodes that each section refuted, decayed from run to run.
+  /// For each section, how many nodes were refuted because the items of the
+  /// section did not fit, decayed from run to run.
   std::vector<double> weights;
 
   // State of the current run. Items are indexed by their rank in the key order
@@ -136,7 +138,7 @@ private:
 
   // Search state per item and per section.
   std::vector<int64_t> floors, bounds, offsets;
-  /// Floor at which the item was last put to sleep.
+  /// The value of `floors` when the item was last put to sleep.
   std::vector<int64_t> sleepFloors;
   std::vector<uint8_t> isPlaced;
   std::vector<int64_t> unplacedSize;

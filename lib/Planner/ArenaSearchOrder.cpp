@@ -5,11 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Defines the order in which the search prefers items with the same floor. An
-// order compares several measures lexicographically, larger values first. The
-// first runs use fixed measures. Later runs compare the weights of refuting
-// sections first, and perturb the other measures by noise. The noise depends
-// only on the run and the shape of an item, so equal items stay adjacent.
+// Defines the order in which the search prefers items with the same floor (the
+// lowest offset above the placed items). An order compares several measures
+// lexicographically, larger values first. The first runs use fixed measures.
+// Later runs first compare the weights of sections whose items did not fit, and
+// perturb the other measures by noise. The noise depends only on the run and
+// the shape of an item, so equal items stay adjacent.
 //
 //===----------------------------------------------------------------------===//
 

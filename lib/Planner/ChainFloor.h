@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The recurrence of ChainTable.h with the roles of time and memory exchanged:
-// computes exactly the fewest bytes in which a segment (consecutive stages) can
-// be reversed (ChainView.h defines reversing). It uses no slots, so it finds
-// plans for budgets that become infeasible if sizes are rounded to slots.
+// Computes exactly the fewest bytes in which a segment (consecutive stages) can
+// be reversed, that is, in which its backward passes can run. The recurrence is
+// that of ChainTable.h with the roles of time and memory exchanged. It counts
+// bytes instead of slots, so it finds plans for budgets that become infeasible
+// if sizes are rounded to slots.
 //
 //===----------------------------------------------------------------------===//
 

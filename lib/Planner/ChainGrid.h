@@ -5,13 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// m slots represent m * slot + rest bytes, where `slot` and `rest` are members
-// of Grid. Sizes that are subtracted from m are rounded to whole slots: up for
-// a plan, so that at least m slots are really free, and down for a bound, so
-// that at most m slots are free. The memory needed by an operation is compared
-// with m exactly. If all sizes are multiples of the slot, plan and bound agree.
-// Rounding to nearest yields neither a plan nor a bound, but an estimate with a
-// smaller error. From this estimate, a plan is reconstructed in bytes.
+// The dynamic program counts memory in slots. m slots represent m * slot + rest
+// bytes, where `slot` and `rest` are members of Grid. Sizes that are subtracted
+// from m are rounded to whole slots: up for a plan, so that at least m slots
+// are really free, and down for a bound, so that at most m slots are free. The
+// memory needed by an operation is compared with m exactly. If all sizes are
+// multiples of the slot, plan and bound agree. Rounding to nearest yields
+// neither a plan nor a bound, but an estimate with a smaller error. From this
+// estimate, a plan is reconstructed in bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +49,8 @@ struct Grid {
   }
 };
 
-/// Returns the largest slot size that divides all stored sizes.
+/// Returns the largest slot size that divides the sizes of all values that
+/// schedules store.
 int64_t exactSlot(const View &view);
 
 /// Returns a grid of at most `slots` slots that represents `bytes` bytes: a

@@ -27,19 +27,20 @@
 using namespace kiln;
 using namespace kiln::chain;
 
-/// Maximum length of left segments in each table, in stages.
+/// Maximum length of left segments (see ChainView.h) in each table, in stages.
 static constexpr int32_t spans[] = {12, 24, 64};
-/// Ratio of the ranges of consecutive tables.
+/// Ratio between the lengths of the budget ranges of consecutive tables.
 static constexpr int64_t rangeShrinks = 4;
-/// A pending option is added to a table only if the table can have at least
-/// this many slots with the added option.
+/// A pending option (see View::setPending()) is added to a table only if the
+/// table can have at least this many slots with the added option.
 static constexpr uint64_t manySlots = 2048;
 /// Minimum number of slots of a table, regardless of the effort.
 static constexpr uint64_t fewestSlots = 64;
 
 namespace {
 
-/// Computes schedules for budgets of up to `bytes`. Budgets exclude a_0.
+/// Computes schedules for budgets of up to `bytes`. Budgets exclude a_0, the
+/// input of the chain.
 struct Level {
   Level(View given, int64_t bytes, int64_t slots)
       : view(std::move(given)), bytes(bytes),

@@ -20,9 +20,10 @@ static bool isSave(const ChainOp &op) {
          op.kind == ChainOpKind::ForwardSaveDrop;
 }
 
-/// Walks from the last operation to the first and tracks which a_i and
-/// abar_{i+1} are used later. Makes operations drop values that are not used
-/// later, and returns the useful operations in order.
+/// Walks from the last operation to the first and tracks which a_i (inputs of
+/// stages) and abar_{i+1} (values that stages save) are used later. Makes
+/// operations drop values that are not used later, and returns the useful
+/// operations in order.
 static std::vector<ChainOp> decideDrops(const std::vector<ChainOp> &ops,
                                         int32_t stages) {
   std::vector<bool> value(stages + 1, false), saved(stages + 1, false);

@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Improves a schedule by moves whose results need not be memory-persistent (see
+// Improves a schedule by moves. The results need not be memory-persistent: a
+// stored value may be dropped before its backward use and computed again (see
 // ChainTable.h). The moves change sequences of operations without drops; drops
 // are inserted afterwards. A value is live from the operation that computes it
 // to its last use before it is computed again. Deleting a forward pass that
@@ -20,7 +21,7 @@
 //
 // Moves of a perturbation:
 //   - change to an option that saves less;
-//   - save in a later forward pass;
+//   - save in an added forward pass directly before the backward pass;
 //   - insert forward passes before a use.
 //
 // Every perturbation that fits the budget is followed by a descent. The result

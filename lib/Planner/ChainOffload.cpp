@@ -56,11 +56,13 @@ struct Release {
 class Turn {
 public:
   explicit Turn(const Chain &chain);
-  /// Returns c(bytes).
+  /// Returns c(bytes), the lower bound on the computation of schedules that
+  /// have at most `bytes` bytes at the turn.
   double computation(double bytes) const;
-  /// Returns the minimum, over the time f before the turn, of the time of a
-  /// schedule that computes c(bytes) seconds and copies for `out` seconds to
-  /// the host and `in` seconds back.
+  /// Returns the least time of a schedule that computes for c(bytes) seconds,
+  /// copies to the host for `out` seconds before the turn, and copies back for
+  /// `in` seconds after it. Minimizes over the seconds of computation before
+  /// the turn.
   double seconds(double bytes, double out, double in) const;
   double mostBytes() const { return most; }
 
@@ -158,8 +160,8 @@ double Turn::seconds(double bytes, double out, double in) const {
 double kiln::offloadTimeBound(const Chain &chain, int64_t budget,
                               double outSecondsPerByte, double inSecondsPerByte,
                               const ChainOptions &options) {
-  // The bound without a host decreases with Y, and the time of the copies
-  // increases. Their maximum is least where they are equal.
+  // The bound without a host decreases with Y, the bytes on the host, and the
+  // time of the copies increases. Their maximum is least where they are equal.
   auto repeating = [&](double bytes) {
     return relaxedTimeBound(chain, budget + static_cast<int64_t>(bytes),
                             options);

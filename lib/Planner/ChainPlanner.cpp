@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Chooses grids, refines them until the time of the plan is close to the lower
-// bound, and keeps the best plan. Every plan is simulated before it is
-// returned.
+// Plans with tables that count memory in slots, and makes the slots smaller
+// until the time of the plan is close to the lower bound. Keeps the best plan.
+// Every plan is simulated before it is returned.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,7 +59,8 @@ bool Solver::consider(std::vector<ChainOp> ops, int32_t slots) {
   return considerOps(chain, budget, std::move(ops), slots, best);
 }
 
-/// Plans with a table of `slots` slots. Returns the number of steps.
+/// Plans with a table of `slots` slots. Returns the number of elementary steps
+/// that this takes.
 uint64_t Solver::plan(const View &view, const Floor &floor, int64_t slots) {
   uint64_t steps = 0;
   for (auto rounding : {Grid::Rounding::Up, Grid::Rounding::Nearest}) {

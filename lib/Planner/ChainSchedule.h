@@ -9,9 +9,9 @@
 // Memory is counted in bytes instead of slots, so the bytes that rounding to
 // slots would lose in one step are available in the next step. If the table has
 // no schedule for the available bytes although one exists, the schedule of
-// least memory is used. There is therefore a schedule for every budget down to
-// the floor. If sizes were rounded up, the schedule is never slower than the
-// time in the table.
+// least memory is used. There is therefore a schedule for every feasible
+// budget. If sizes were rounded up, the schedule is never slower than the time
+// in the table.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Executes a sequence of operations on the set of present values, according to
-// the memory model in kiln/Planner/Chain.h. Independent of the planner.
+// the memory model in kiln/Planner/Chain.h. Does not rely on the planner, whose
+// schedules it checks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,9 +48,10 @@ private:
   }
 
   const Chain &chain;
-  /// True if a_i is present as a separate value, not only as part of abar_i.
+  /// True if a_i, the input of stage i, is present as a separate value, not
+  /// only as part of abar_i, the values that stage i - 1 saved.
   std::vector<bool> alone;
-  /// Option whose abar_i is present, or -1.
+  /// Option of stage i - 1 whose abar_i is present, or -1.
   std::vector<int32_t> savedBy;
   /// Index of the value whose gradient is present.
   int32_t reached;

@@ -13,7 +13,8 @@ using namespace kiln;
 using namespace kiln::chain;
 
 static constexpr double infinity = std::numeric_limits<double>::infinity();
-/// Number of consecutive values of m in a block (see ChainTable.h).
+/// Number of consecutive memory sizes m, in slots, that form a block (see
+/// ChainTable.h).
 static constexpr int32_t blockSlots = 64;
 
 Table::Table(const View &view, const Grid &grid)

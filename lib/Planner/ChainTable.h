@@ -6,11 +6,11 @@
 //===----------------------------------------------------------------------===//
 //
 // The dynamic program computes the least time to reverse a segment (consecutive
-// stages) with m slots of memory, over all memory-persistent schedules: a
-// stored a_i or abar_{i+1} is kept until its backward use. In addition to the
-// choices of Beaumont et al., a stage may save and drop its input (choice C).
-// Recomputing the input is cheap if the previous stage has to run once more
-// anyway.
+// stages; see ChainView.h) with m slots of memory. It considers all
+// memory-persistent schedules, which keep a stored a_i or abar_{i+1} until its
+// backward use. In addition to the choices of Beaumont et al., a stage may save
+// and drop its input (choice C). Recomputing the input is cheap if the previous
+// stage has to run once more anyway.
 //
 // Steps without effect are skipped:
 //

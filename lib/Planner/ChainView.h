@@ -11,7 +11,7 @@
 // so a network of equal layers costs little more than one layer.
 //
 // Reversing a segment [first, end) computes delta_first from a_first and the
-// gradient after its tail:
+// gradient after its tail (Chain.h defines a_i, abar_i and delta_i):
 //
 //   - Tail 0 is empty; delta_end is present.
 //   - Tail u > 0 is stage `end`. Its forward pass has already saved with
@@ -90,8 +90,9 @@ class View {
 public:
   View(const Chain &chain, const ChainOptions &options);
 
-  /// Lets stages save and drop their input, with up to `count` options each:
-  /// the best ones if a byte saved by stage i costs prices[i] seconds.
+  /// Lets stages save and drop their input, with up to `count` options each
+  /// (their pending options): the best ones if a byte saved by stage i costs
+  /// prices[i] seconds.
   void setPending(size_t count, const std::vector<double> &prices);
   /// Same as setPending(), but with options that are at least as good as those
   /// they replace, so that the optimum is a lower bound.

@@ -40,7 +40,7 @@ double LinkPlacer::run(const std::vector<double> &seconds,
       remove(index);
     };
     // Remove transfers that have completed, that must be waited for, or whose
-    // limit is reached.
+    // value is needed again (at the command `limit`).
     for (size_t i = first; i < pending.size();) {
       const Transfer &transfer = *pending[i].transfer;
       if (transfer.limit <= c) {

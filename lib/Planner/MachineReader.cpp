@@ -458,8 +458,8 @@ Result<Machine> kiln::parseMachine(const std::string &text,
   if (!document->is_object())
     return Status::badInput("machine '" + printable(source) + "' is " +
                             describe(*document) +
-                            ", expected an object: kilnc --measure-machine "
-                            "writes such files");
+                            ", expected an object, as in the files that kilnc "
+                            "--measure-machine writes");
   std::optional<std::string> failure;
   Machine machine = readMachine(Section(*document, "", source, failure));
   if (failure)

@@ -18,8 +18,8 @@ static constexpr int kBisections = 40;
 /// Number of windows into which ReadBound divides the reads.
 static constexpr size_t kWindows = 32;
 
-/// Returns the number T, defined at boundStates(), for the moment after
-/// `command`.
+/// Returns a lower bound on the seconds that the rest of the program takes
+/// after `command`: the number T defined at boundStates().
 static double boundOfRest(const StateProblem &problem, int32_t command) {
   struct Part {
     double bytes, hostSeconds;

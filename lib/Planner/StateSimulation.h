@@ -35,8 +35,10 @@ public:
 
 private:
   /// The kinds of events between two commands, in the order in which they
-  /// happen. `WaitNow` waits for a copy that begins before the same command.
-  /// `Out` comes first, because it depends only on the preceding commands.
+  /// happen. `Out` starts a copy of a result of the preceding commands or of an
+  /// update on the host; it comes first, because it depends on nothing else.
+  /// `Begin` starts any other copy to the device. `WaitNow` waits for a copy
+  /// that begins before the same command.
   enum class Phase : uint8_t { Out, Wait, Begin, WaitNow, Update };
 
   struct Event {
@@ -50,7 +52,7 @@ private:
     bool isOut = false;
     double done = 0;
   };
-  /// A copy of a state to the device.
+  /// A copy of a state or a gradient to the device.
   struct CopyIn {
     int64_t bytes = 0;
     int32_t need = 0;     ///< The first command that reads it.

@@ -92,7 +92,7 @@ struct HostFigures {
   int64_t arena = 0, states = 0, budget = 0;
   std::vector<PlanBuffer> buffers;
   int64_t peakCommand = 0; ///< The command with the most live bytes.
-  /// For each class, the live bytes at `peakCommand`, and the bytes of all
+  /// For each class, its live bytes at `peakCommand`, and the total size of its
   /// buffers.
   std::array<int64_t, kClasses> atPeak{}, declared{};
   /// Bytes that a step copies to the host and back.

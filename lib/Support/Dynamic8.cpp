@@ -75,11 +75,11 @@ int32_t bitsOfFloat(float value) {
   return bits;
 }
 
-/// The shift is small enough that a bucket contains at most one border.
-/// Relative to their size, the values just below 1 are the closest: their
-/// distance is 0.014 in the signed map and 0.007 in the unsigned map. A bucket
-/// there is narrower: its width is 2^(shift - 24), which is 0.0078 or 0.0039,
-/// respectively.
+/// The bucket of a float is its bit pattern shifted right by `shift`. The shift
+/// is small enough that a bucket contains at most one border. Relative to their
+/// size, the values just below 1 are the closest: their distance is 0.014 in
+/// the signed map and 0.007 in the unsigned map. A bucket there is narrower:
+/// its width is 2^(shift - 24), which is 0.0078 or 0.0039, respectively.
 DynamicSearch makeSearch(DynamicMap map) {
   bool isSigned = map == DynamicMap::Signed;
   DynamicSearch search;

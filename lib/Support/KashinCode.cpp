@@ -23,10 +23,11 @@ using Block = std::array<float, n>;
 /// KashinCode.h), for each element of `starts`.
 constexpr int projections = 6, alternations = 10;
 
-/// The parameters of a search: `peak` is the bound on the coefficients relative
-/// to the root mean square of the block, and `ratio` is the ratio of the
-/// initial scale of v to that of u. The error of a block depends on these
-/// parameters, and no choice is best for all blocks.
+/// The parameters of a search for a pair (u, v) that represents a block: `peak`
+/// is the bound on the coefficients relative to the root mean square of the
+/// block, and `ratio` is the ratio of the initial scale of v to that of u. The
+/// error of a block depends on these parameters, and no choice is best for all
+/// blocks.
 struct Start {
   float peak;
   float ratio;

@@ -209,9 +209,9 @@ void Generator::addStep() {
     pool.push_back(*made);
 }
 
-/// Returns true if the loss may depend on `value`. Any loss may depend on any
-/// value, except that a loss that allows micro-batches must not depend on
-/// opaque or mixed values (SequenceFact).
+/// Returns true if the loss may depend on `value`. If the loss must allow
+/// micro-batches (`splits`), it must not depend on values that are opaque or
+/// mixed (see Sequences.h). Otherwise, it may depend on any value.
 bool Generator::isUsable(Value value) const {
   const SequenceFact &fact = sequences->factOf(value);
   return !splits || (!fact.isOpaque() && !fact.isMixed());

@@ -305,7 +305,7 @@ std::vector<std::string> Checker::run() {
   // A norm op rounds its result once. kiln-rebuild-activations replaces the
   // norm op by two ops that each round, so the results at the step level may
   // differ. After lowering they are equal again, because the norm op and the
-  // two ops have the same row program.
+  // two ops are lowered to the same sequence of operations on a row.
   bool norms = false;
   forward.walk(
       [&](Operation *op) { norms |= isa<LayerNormOp, RmsNormOp>(op); });

@@ -13,15 +13,16 @@ using namespace kiln;
 using namespace kiln::explore;
 using Kind = support::ChainOpKind;
 
-/// Returns a schedule that runs all stages (pieces of the forward pass) once,
-/// and then backward. If the residuals of a stage are not present for its
-/// backward pass, the schedule repeats the forward pass from the nearest input
-/// that is present.
+/// Returns a schedule that runs the forward passes of all stages (pieces of the
+/// model), and then their backward passes in reverse order. If the residuals of
+/// a stage are not present before its backward pass, the schedule repeats the
+/// forward pass, beginning with the nearest stage whose input is present.
 RecomputeSchedule Genome::schedule() const {
   RecomputeSchedule runs;
   auto count = static_cast<int64_t>(stages.size());
-  // An input is present by itself, or as a part of the residuals of the
-  // previous stage. Inputs that are present by themselves can be dropped.
+  // The input of stage k is present by itself (hasInput[k]), or as a part of
+  // the residuals of stage k - 1. Inputs that are present by themselves can be
+  // dropped.
   std::vector<uint8_t> isSaved(count, 0), hasInput(count + 1, 0);
   hasInput[0] = 1;
   auto isPresent = [&](int64_t k) {

@@ -45,10 +45,10 @@ enum class Update : uint8_t { Device, Swapped, Host };
 struct StateGene {
   Update update = Update::Device;
   bool parameterOnHost = false, gradientAway = false;
-  /// The leads are the numbers of commands between the start of a copy to the
-  /// device and the first command that reads the copy. The lag is the number of
-  /// commands after which the copy of the gradient to the host must be
-  /// complete.
+  /// A lead is the number of commands between the start of a copy to the device
+  /// and the first command that reads the copy. There is one lead each for the
+  /// parameter, its moments and its gradient. `lag` is the number of commands
+  /// that may run before the copy of the gradient to the host must be complete.
   int32_t lead = 0, momentLead = 0, gradientLead = 0, lag = 0;
 };
 

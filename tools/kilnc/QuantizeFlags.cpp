@@ -21,9 +21,10 @@ using namespace kiln;
 
 static cl::opt<std::string> format(
     "quantize", cl::cat(optionCategory), cl::value_desc("FORMAT"),
-    cl::desc("instead of compiling, write the weights of the model directory "
-             "to the new directory of -o in this format, and print their size: "
-             "f16, int8, int4, or kashin:B with B from 2 to 4 bits"));
+    cl::desc(
+        "instead of compiling, convert the weights of the model to FORMAT, "
+        "write them to the new directory of -o, and print their size; FORMAT "
+        "is f16, int8, int4, or kashin:B with B from 2 to 4 bits"));
 static cl::opt<std::string> validationData(
     "val-data", cl::cat(optionCategory), cl::value_desc("FILE"),
     cl::desc("tokens on which --quantize evaluates the loss of the model "

@@ -25,12 +25,12 @@ static cl::opt<bool> sequenceParallel(
     cl::desc(
         "let the tensor-parallel ranks also divide the tokens of norms and of "
         "the residual stream, which needs less memory; requires --mesh=tp=N"));
-static cl::opt<int64_t>
-    zero("zero", cl::cat(optionCategory), cl::init(0), cl::value_desc("STAGE"),
-         cl::desc("what the data-parallel ranks divide among them instead of "
-                  "storing copies: 0 (nothing; the default), 1 (the states of "
-                  "the optimizer), 2 (also the gradients) or 3 (also the "
-                  "parameters); requires --mesh=dp=N"));
+static cl::opt<int64_t> zero(
+    "zero", cl::cat(optionCategory), cl::init(0), cl::value_desc("STAGE"),
+    cl::desc("what the data-parallel ranks divide among themselves instead of "
+             "storing copies: 0 (nothing; the default), 1 (the states of "
+             "the optimizer), 2 (also the gradients) or 3 (also the "
+             "parameters); requires --mesh=dp=N"));
 static cl::opt<std::string>
     zeroBy("zero-by", cl::cat(optionCategory), cl::init("elements"),
            cl::value_desc("WAY"),
@@ -59,8 +59,8 @@ static cl::opt<std::string> compressGradients(
     cl::desc(
         "compress the gradients that data-parallel ranks sum, an approximation "
         "for slow networks: int8 sums codes of 8 bits; powersgd:R sums two "
-        "low-rank factors of each matrix, of rank R; gradzip:R sums one of "
-        "two such factors in each step, alternately; count-sketch:C sums "
+        "factors of rank R for each matrix; gradzip:R sums only one of the two "
+        "in each step, in turns; count-sketch:C sums "
         "sketches that are C times smaller, and then the elements that the "
         "sketches show to be large; "
         "requires --mesh=dp=N"));

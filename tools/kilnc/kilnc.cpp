@@ -113,8 +113,8 @@ static cl::opt<std::string>
     lora("lora", cl::cat(category), cl::value_desc("LIST"),
          cl::desc("freeze the model and train low-rank adapters of its linear "
                   "layers: default, or a list of options such as "
-                  "r=8,alpha=16,targets=c_attn:c_proj,dropout=0.05 "
-                  "(targets=all-linear: of all linear layers)"));
+                  "r=8,alpha=16,targets=c_attn:c_proj,dropout=0.05; "
+                  "targets=all-linear adapts all linear layers"));
 static cl::opt<std::string>
     adapter("adapter", cl::cat(category), cl::value_desc("DIR"),
             cl::desc("take the options of --lora from an adapter that PEFT or "
@@ -125,8 +125,8 @@ static cl::opt<std::string> lossy(
              "stores an activation's derivative with B bits per element; "
              "rmm:RHO stores RHO*T random sums of the T rows of a layer's "
              "input instead of the input, and estimates the weight gradient "
-             "from them; q8 and q4 store 8 or 4 bits per element of all large "
-             "residuals"));
+             "from them; q8 and q4 store all large residuals with 8 and 4 bits "
+             "per element"));
 static cl::opt<std::string> memoryBudget(
     "memory-budget", cl::cat(category), cl::value_desc("SIZE"),
     cl::desc(

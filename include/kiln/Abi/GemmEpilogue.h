@@ -24,6 +24,7 @@
 
 namespace kiln::abi {
 
+/// An operation that is fused with a GEMM of result c; u = accumulator + bias.
 enum class GemmEpilogue {
   None,
   Bias,        ///< c = u

@@ -23,9 +23,10 @@ namespace kiln::abi {
 
 /// Splits the m x n result of the matmul of a (m x k) and b (k x n) into
 /// `threads` tiles, and returns the grid of gm x gn tiles for which BLAS packs
-/// the fewest operand elements. For each tile, BLAS packs the tile's rows of a
-/// and the tile's columns of b. In total, BLAS packs k (gn m + gm n) elements,
-/// because it packs each element of a gn times and each element of b gm times.
+/// (copies before it multiplies) the fewest operand elements. For each tile,
+/// BLAS packs the tile's rows of a and the tile's columns of b. It thus packs
+/// each element of a gn times and each element of b gm times, in total
+/// k (gn m + gm n) elements.
 /// Among grids with the same number of packed elements, chooses the grid with
 /// the largest gm if `transA` is set, and with the smallest gm otherwise.
 inline std::pair<int64_t, int64_t>

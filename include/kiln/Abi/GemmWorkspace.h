@@ -97,7 +97,7 @@ inline constexpr int64_t rows = 14, columns = 32;
 /// KiB, the size of a typical L1 cache. A block of a and a block of b together
 /// have at most 1.4 MiB, so that both fit into an L2 cache of 2 MiB.
 inline constexpr int64_t blockRows = 12 * rows, blockColumns = 24 * columns,
-                         blockDepth = 384; ///< Units of four bytes.
+                         blockDepth = 384; ///< In units of four bytes.
 /// Maximum number of rows of c whose f32 sums are in scratch memory at a time
 /// if the result is narrower than f32.
 inline constexpr int64_t sumRows = 2 * blockRows;

@@ -40,7 +40,9 @@ inline constexpr int64_t maxMicrobatches = int64_t(1) << 20;
 struct SegmentRun {
   Segment segment = Segment::Forward;
   int64_t microbatch = 0;
-  int64_t slot = 0; ///< Index of the buffer instances that it uses.
+  /// Of each buffer that has one instance per micro-batch in flight, the index
+  /// of the instance that this execution uses.
+  int64_t slot = 0;
   /// `isFirst` is true for the first execution of this segment in the order,
   /// and `isLast` for the last one. These need not be the executions for the
   /// first and the last micro-batch.
@@ -53,10 +55,12 @@ struct SegmentRun {
 
 class SegmentOrder {
 public:
+  /// Fi and Bi are the forward and the backward segment of micro-batch i.
   enum class Kind : uint8_t {
-    Alternate,             ///< F0 B0 F1 B1 ...
-    AllForwardFirst,       ///< F0 F1 ... B0 B1 ...
-    OneForwardOneBackward, ///< K = 2 micro-batches in flight: F0 F1 B0 F2 ...
+    Alternate,       ///< F0 B0 F1 B1 ...
+    AllForwardFirst, ///< F0 F1 ... B0 B1 ...
+    /// With 2 micro-batches in flight, for example: F0 F1 B0 F2 B1 F3 ...
+    OneForwardOneBackward,
     Listed
   };
 
@@ -84,8 +88,9 @@ public:
   /// Returns the executions of forward and backward segments, two for each of
   /// `count` micro-batches.
   std::vector<SegmentRun> runs(int64_t count) const;
-  /// Returns the maximum number of micro-batches in flight, which is the number
-  /// of slots of a ring, that is, of instances of a residual's buffer.
+  /// Returns the maximum number of micro-batches that are in flight (between
+  /// their two segments) at a time. The buffer of a residual has this number of
+  /// instances, the slots of a ring.
   int64_t slots(int64_t count) const;
   /// Returns a shorter order and its number of micro-batches, at most 9, so
   /// that checks of consecutive segments (forward or backward) take less time.

@@ -56,10 +56,11 @@ struct CompileOptions {
   int64_t microbatches = 1;
   /// Chooses the number of micro-batches that gives the fastest step.
   bool autoMicrobatches = false;
-  /// The order of the forward and backward segments of micro-batches, as in
-  /// SegmentOrder::parse.
+  /// The order in which the forward and backward passes of the micro-batches
+  /// run, as in SegmentOrder::parse.
   std::string order = "alternate";
-  /// Maximum size of the arena in bytes; 0: no limit.
+  /// Maximum size in bytes of the arena, which is the block of device memory
+  /// that holds the tensors of the program; 0: no limit.
   int64_t memoryBudget = 0;
   /// Name of a recomputation policy, see Recompute.h. Empty: the planner
   /// chooses if there is a budget, and nothing is recomputed otherwise.
@@ -68,7 +69,8 @@ struct CompileOptions {
   /// list as in OffloadSet, "none" or "auto". Empty: "auto" if there is a
   /// budget and the machine's device has its own memory, "none" otherwise.
   std::string offload;
-  /// Maximum size of the host arena in bytes; 0: no limit.
+  /// Maximum size in bytes of the host arena, which is the block of host memory
+  /// that holds offloaded tensors; 0: no limit.
   int64_t hostBudget = 0;
   /// Bytes per second of a link between device and host that is simulated on a
   /// CPU; 0: no simulation.

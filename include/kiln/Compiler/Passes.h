@@ -48,8 +48,8 @@ struct PlanningSession {
   double mustBeat = std::numeric_limits<double>::infinity();
   bool isBeaten = false;
   /// If set, the pass plans nothing, and computes `outlook` instead. The pass
-  /// calls the function with PlanOutlook::height, and computes
-  /// PlanOutlook::bound for the budget that the function returns.
+  /// calls `outlookBudget` with PlanOutlook::height as its argument, and
+  /// computes PlanOutlook::bound for the budget in bytes that is returned.
   std::function<int64_t(int64_t height)> outlookBudget;
   PlanOutlook outlook;
 };

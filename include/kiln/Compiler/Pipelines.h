@@ -35,7 +35,7 @@ enum class PipelinePoint {
   Formed, ///< Ops are in dispatches; copies are not yet inserted.
   Dispatched,
   Scheduled,
-  Grouped ///< Scheduled, with launch groups: the input of code generation.
+  Grouped ///< Scheduled, with groups of launches: input of code generation.
 };
 
 /// Options of the pipeline from the forward level to the step level.

@@ -78,7 +78,8 @@ struct ImportOptions {
 /// {"gpt2": [{"key", "use", "default", ...}, ...], ...}}.
 std::string listConfigKeys();
 
-/// Returns true if `path` is a directory; a path to a file denotes IR.
+/// Returns true if `path` is a directory, and thus a model to import. A file
+/// contains IR instead.
 bool isModelDirectory(llvm::StringRef path);
 
 /// Imports a model directory. Returns a module with the model's states, one

@@ -45,7 +45,8 @@ Result<llvm::SmallVector<TensorHandle>>
 runProgram(Interpreter &interpreter, ProgramOp program,
            llvm::ArrayRef<TensorHandle> inputs);
 
-/// An engine that also returns states in their evaluation types.
+/// An engine that also returns states in the types in which the interpreter
+/// evaluates them (see EvalType).
 class ReferenceEngine : public runtime::Engine {
 public:
   ReferenceEngine();

@@ -8,9 +8,9 @@
 // Represents the commands of a scheduled program and evaluates single commands.
 // A command reads and writes tensors that are stored in slots with a row pitch.
 // A launch is evaluated on a copy of the ops of its kernel. The attributes of
-// the copied ops have the values that the launch passes as arguments. Commands
-// of micro-batches are represented once; `executions` has the order in which
-// their forward and backward segments run.
+// the copied ops have the values that the launch passes as arguments. A command
+// that runs once per micro-batch is represented once; `executions` has the
+// order in which the forward and backward segments of the micro-batches run.
 // runScheduled() runs whole programs in an arena; checkTrace() evaluates single
 // commands of a compiled run.
 //

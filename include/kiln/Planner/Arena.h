@@ -70,8 +70,9 @@ struct ArenaPlan {
   int64_t lowerBound = 0;
   /// True if height == lowerBound.
   bool optimal = false;
-  /// Number of decisions of the exact search, and total number of steps.
+  /// Number of decisions of the exact search.
   uint64_t nodes = 0;
+  /// Number of elementary steps; ArenaOptions::effort limits this number.
   uint64_t steps = 0;
   /// Method that produced the plan, for reports: "size, best fit" or
   /// "search".

@@ -97,8 +97,8 @@ struct Chain {
   int64_t outputGradient = 0;
 
   int32_t size() const { return static_cast<int32_t>(stages.size()); }
-  /// Return the bytes of a_i, which is the input of stage i or, for i = size(),
-  /// the output of the last stage, and the bytes of the gradient of a_i.
+  /// Return the bytes of a_i and of the gradient of a_i, respectively. a_i is
+  /// the input of stage i or, for i = size(), the output of the last stage.
   int64_t value(int32_t i) const {
     return i < size() ? stages[i].input : output;
   }

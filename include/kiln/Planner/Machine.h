@@ -137,8 +137,9 @@ struct Machine {
   /// another; a GPU runs one GEMM with batch * m rows.
   double gemmSeconds(ElementType type, int64_t batch, int64_t m, int64_t n,
                      int64_t k) const;
-  /// Returns the seconds to move `bytes` through memory in a kernel that
-  /// accesses `workingSet` bytes (0: the same as `bytes`).
+  /// Returns the seconds in which a kernel reads and writes `bytes` bytes of
+  /// memory, at the rate that `bandwidth` has for `workingSet` bytes (0: for
+  /// `bytes` bytes).
   double memorySeconds(double bytes, double workingSet = 0) const;
   /// Returns the seconds of a generated kernel: its launch plus the maximum of
   /// its memory time and its compute time.

@@ -48,7 +48,8 @@ struct OffloadItem {
 
 struct OffloadProblem {
   std::vector<double> seconds; ///< Duration of every command.
-  std::vector<int64_t> live;   ///< Live bytes at every command.
+  /// Live bytes at every command if nothing is offloaded.
+  std::vector<int64_t> live;
   std::vector<OffloadItem> items;
   /// Seconds per byte of a copy to the host and of a copy to the device.
   double outSecondsPerByte = 0, inSecondsPerByte = 0;

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Chooses which states of a program are stored on the host, and where the
-// states are updated. The program is a sequence of commands on the device. For
-// each parameter, there are these choices:
+// Chooses which states of a training program (parameters and their moments) are
+// stored on the host, and where the states are updated. The program is a
+// sequence of commands on the device. For each parameter, there are these
+// choices:
 //
 //   update on the host     the gradient is copied out, the host updates the
 //                          parameter, and the new parameter is copied in
@@ -47,9 +48,10 @@ namespace kiln {
 /// The states of one parameter. Positions are indices of commands.
 struct StateGroup {
   int64_t parameterBytes = 0;
-  int64_t momentBytes = 0;   ///< Bytes of all optimizer states.
-  int64_t gradientBytes = 0; ///< Bytes of the gradient in StateProblem::live.
-  int32_t gradient = 0;      ///< Command that completes the gradient.
+  int64_t momentBytes = 0; ///< Bytes of all optimizer states.
+  /// Bytes that the gradient adds to StateProblem::live.
+  int64_t gradientBytes = 0;
+  int32_t gradient = 0; ///< Command that completes the gradient.
   /// Command that updates the parameter, or -1 if it is frozen.
   int32_t update = -1;
   double hostSeconds = 0; ///< Duration of the update on the host.
@@ -62,26 +64,28 @@ struct StateGroup {
 struct StateProblem {
   std::vector<double> seconds; ///< Duration of every command on the device.
   std::vector<int64_t> live;   ///< Live bytes at every command, without states.
-  /// The groups, each of a parameter and its other states, in the order of
-  /// their updates, then those without an update.
+  /// The groups, each of which has one parameter and its other states. Groups
+  /// with an update come first, in the order of their updates.
   std::vector<StateGroup> groups;
   int64_t fixedBytes = 0; ///< Bytes of the states that stay on the device.
   /// Seconds per byte of a copy to the host and of a copy to the device.
   double outSecondsPerByte = 0, inSecondsPerByte = 0;
   double copyLatency = 0; ///< Additional seconds of every copy.
-  bool duplex = true; ///< False if both directions share the link.
+  bool duplex = true;     ///< False if both directions share the link.
   /// False if updates on the host run on the device's queue.
   bool hostOverlaps = true;
   /// The command after which updates can start, such as the one that computes
   /// the norm of all gradients; -1 if each update depends only on its gradient.
   int32_t join = -1;
-  /// True if all updates follow all other commands. Updates on the device whose
-  /// states are on the host can then be moved to the end.
+  /// True if all updates follow all other commands. The updates can then be
+  /// reordered: those on the device whose results are copied to the host run
+  /// after all other updates.
   bool updatesLast = false;
-  /// The program waits for the copy of a gradient to the host after the copies
-  /// of `gradientsUnderWay` further gradients have started. When an update on
-  /// the device starts whose results are copied to the host, the copies of at
-  /// most `updatesUnderWay` earlier updates are still in progress.
+  /// - gradientsUnderWay: the program waits for the copy of a gradient to the
+  ///   host after the copies of this number of further gradients have started.
+  /// - updatesUnderWay: before an update on the device whose results are copied
+  ///   to the host, the program waits until the copies of at most this number
+  ///   of earlier updates are in progress.
   size_t gradientsUnderWay = 0, updatesUnderWay = 0;
   int64_t capacity = 0;     ///< Limit on the bytes on the device.
   int64_t hostCapacity = 0; ///< Limit on the bytes on the host.
@@ -107,9 +111,11 @@ struct StateChoice {
 };
 
 /// For each kind of choice, the share of the bytes of all parameters to which
-/// it applies, from 0 to 1. The kinds are UpdatePlace::Host (`optimizer`),
-/// UpdatePlace::Swapped (`moments`), StateChoice::gradientAway (`gradients`)
-/// and StateChoice::parameterOnHost (`parameters`).
+/// the choice applies, from 0 to 1:
+/// - optimizer: UpdatePlace::Host
+/// - moments: UpdatePlace::Swapped
+/// - gradients: StateChoice::gradientAway
+/// - parameters: StateChoice::parameterOnHost
 struct StateShares {
   double optimizer = 0, moments = 0, gradients = 0, parameters = 0;
 };
@@ -118,11 +124,15 @@ struct StateShares {
 /// The lead of a copy is the number of commands between the start of the copy
 /// and its first reader.
 struct StateLeads {
-  /// `parameter` has a lead for each group of readers, then one for the update
-  /// on the device. `moments` has one for the update on the device.
+  /// `parameter` has a lead for each group of readers, then a lead for the
+  /// update on the device. `moments` has a lead for the update on the device.
   std::vector<int64_t> parameter, moments;
-  /// For a gradient on the host: the number of commands after which its copy to
-  /// the host must be complete, then the lead of its copy to the device.
+  /// Empty unless the gradient is stored on the host until the update on the
+  /// device. Then it has two elements:
+  /// - the number of commands between the command that completes the gradient
+  ///   and the first command that waits for the copy of the gradient to the
+  ///   host
+  /// - the lead of the copy of the gradient to the device
   std::vector<int64_t> gradient;
 };
 
@@ -155,8 +165,8 @@ struct StateSolution {
 /// Applies each kind of choice to its share of the parameter bytes, spread
 /// evenly over the groups. For any n, if the first n groups have b parameter
 /// bytes, a choice with the share s applies to s * b of these bytes, up to a
-/// difference of half of a parameter. The difference is larger only if a choice
-/// is impossible for a group:
+/// difference of half of the size of the largest parameter. The difference is
+/// larger only if a choice is impossible for a group:
 ///   - A frozen parameter has no update.
 ///   - If the host updates a parameter, its moments are not swapped, and its
 ///     gradient is not stored on the host for later.
@@ -200,8 +210,8 @@ struct StateBound {
 /// bytes that the link can copy in T seconds, add up to Y. Groups may be
 /// divided, which only lowers the bound. The part of the program before the
 /// moment takes at least the time of its commands. If these commands read more
-/// parameters than fit on the device, it also takes at least the time to copy
-/// the parameters that do not fit.
+/// parameters than fit on the device, this part of the program also takes at
+/// least the time to copy the parameters that do not fit.
 StateBound boundStates(const StateProblem &problem);
 
 } // namespace kiln

@@ -47,8 +47,8 @@ template <typename T> std::optional<T> checkedAlignUp(T value, T alignment) {
 }
 
 /// Returns the product of all dimensions, or 1 if there are none. Returns
-/// nullopt if the product does not fit or if a dimension is negative, even if
-/// another dimension is zero.
+/// nullopt if a dimension is negative, or if the product of all dimensions that
+/// are not zero does not fit.
 template <typename Range>
 std::optional<int64_t> checkedElements(const Range &shape) {
   int64_t product = 1;

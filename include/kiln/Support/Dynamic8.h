@@ -32,7 +32,7 @@
 // 1.5e-5 of the scale, so the encoder here omits it.
 //
 // If an element of a block is infinite or not a number, the scale is infinite,
-// and decoding gives infinities and NaNs: no such element becomes finite.
+// and every element of the block decodes to an infinity or a NaN.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,8 +63,8 @@ constexpr uint8_t dynamicZero(DynamicMap map) {
   return map == DynamicMap::Signed ? 127 : 0;
 }
 
-/// Returns the code of `x`, the number of borders below `x`, by binary search.
-/// NaN has an unspecified code.
+/// Returns the code of `x`, which is the number of borders below `x`. Uses a
+/// binary search. NaN has an unspecified code.
 uint8_t encodeDynamic(DynamicMap map, float x);
 
 /// A table from which kernels compute codes without a search. A bucket is
@@ -78,9 +78,10 @@ uint8_t encodeDynamic(DynamicMap map, float x);
 /// For the signed map, the table has the positive borders only. Let c(bits) be
 /// the number of positive borders below the float with this bit pattern. If the
 /// sign bit of x is clear, the code of x is 127 + c(bits of x). Otherwise, it
-/// is 127 - min(127, c((bits of |x|) + 1)): negative borders mirror all
-/// positive borders but the last, and the smaller of two equally near values is
-/// chosen.
+/// is 127 - min(127, c((bits of |x|) + 1)). With + 1, a border that equals |x|
+/// counts, because the smaller of two equally near values is chosen. The
+/// minimum is necessary because the negative borders are the negatives of the
+/// first 127 of the 128 positive borders.
 struct DynamicSearch {
   int shift;
   int32_t first;

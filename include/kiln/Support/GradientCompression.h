@@ -37,8 +37,8 @@ struct GradientCompression {
   /// "powersgd:4".
   std::string text() const;
   bool any() const { return scheme != CompressionScheme::None; }
-  /// Returns true if the scheme has states, such as the error of each rank (see
-  /// errorSlot).
+  /// Returns true if the scheme has states, which are tensors that are kept
+  /// from step to step, such as the error of each rank (see errorSlot).
   bool hasStates() const { return any() && scheme != CompressionScheme::Int8; }
 };
 
@@ -59,18 +59,19 @@ inline constexpr std::string_view errorSlot = "error", basisSlot = "basis",
 /// Returns true if `slot` is one of the names above.
 bool isCompressionSlot(std::string_view slot);
 
-/// The largest number of ranks that sum 8-bit codes. With more ranks, the codes
-/// of each rank would have too few levels, because their sum must fit in 8
-/// bits.
+/// The largest number of ranks that sum 8-bit codes. The sum of the codes of
+/// all ranks must fit in 8 bits, so with more ranks, the codes of a rank would
+/// have too few different values.
 inline constexpr int64_t maxInt8Ranks = 32;
 
-/// Parses the name of a scheme, followed by ':' and its size if it has one, or
-/// an empty text for no compression. Errors have the exit code Usage and begin
-/// with a verb.
+/// Parses the name of a scheme, followed by ':' and the size if the scheme has
+/// a size. The empty text is no compression. Errors have the exit code Usage
+/// and messages that begin with a verb.
 Result<GradientCompression> parseGradientCompression(std::string_view text);
 
 /// Returns true if `encoding` is an encoding of gradients that ranks sum, such
-/// as "powersgd:4". Returns false if it is an encoding of residuals.
+/// as "powersgd:4". Returns false for an encoding of residuals, which are
+/// values that the forward pass saves for the backward pass.
 bool isOfGradients(std::string_view encoding);
 
 /// Returns true if `encoding` is an encoding of gradients and has states.

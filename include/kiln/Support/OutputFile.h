@@ -6,11 +6,12 @@
 //===----------------------------------------------------------------------===//
 //
 // Writes to a temporary file in the directory of the destination. `commit`
-// syncs it, renames it over the destination and syncs the directory, so that
-// after a crash the path contains either the complete old contents or the
-// complete new contents. Without a commit, the temporary file is removed. A
-// failed sync is not retried: the operating system marks the pages clean after
-// a failed sync, so a second sync of the same file would report success.
+// syncs the temporary file, renames it to the destination and syncs the
+// directory, so that after a crash the path contains either the complete old
+// contents or the complete new contents. Without a commit, the temporary file
+// is removed. A failed sync is not retried: the operating system marks the
+// pages clean after a failed sync, so a second sync of the same file would
+// report success.
 //
 //===----------------------------------------------------------------------===//
 

@@ -90,8 +90,8 @@ public:
   Status checkSize(const TensorInfo &tensor, ElementType type,
                    uint64_t bytes) const;
 
-  /// Reads the elements [first, first + count) of `tensor`, an element of
-  /// tensors().
+  /// Reads the elements [first, first + count) of `tensor`, which must be in
+  /// the list tensors().
   Status readElements(const TensorInfo &tensor, int64_t first, int64_t count,
                       ElementType type, void *buffer) const;
 
@@ -114,7 +114,8 @@ struct TensorDeclaration {
 class SafeTensorsWriter {
 public:
   /// Creates a file whose data starts at a multiple of 64 bytes. Adds the entry
-  /// {"format": "pt"}, which readers expect, unless `metadata` has that key.
+  /// {"format": "pt"}, which readers expect, unless `metadata` has the key
+  /// "format".
   static Result<SafeTensorsWriter>
   create(const std::string &path, std::vector<TensorDeclaration> tensors,
          std::map<std::string, std::string> metadata = {});

@@ -13,9 +13,10 @@
 namespace kiln::support {
 
 /// Selects some items of a sequence, spread evenly, so that they have about the
-/// fraction `share` of all bytes. Let S be the selected bytes and B all bytes
-/// up to an item. If all items are selectable, S differs from `share` times B
-/// by at most half of the size of the largest item.
+/// fraction `share` of all bytes. For any n, let B be the bytes of the first n
+/// items, and S the bytes of the selected ones of these items. If all items are
+/// selectable, S differs from `share` times B by at most half of the size of
+/// the largest item.
 class ShareSelector {
 public:
   explicit ShareSelector(double share) : share(share) {}

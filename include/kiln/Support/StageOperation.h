@@ -6,8 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Defines the operations of a recomputation schedule. The planner chooses a
-// sequence of them (kiln/Planner/Chain.h defines the inputs, results and freed
-// values of each), and the recomputation pass rewrites a program accordingly.
+// sequence of operations, and the recomputation pass rewrites a program
+// accordingly. kiln/Planner/Chain.h defines the inputs, results and freed
+// values of each operation. Residuals are values that the forward pass of a
+// stage saves for its backward pass.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +23,8 @@ namespace kiln::support {
 enum class ChainOpKind : uint8_t {
   ForwardCheckpoint, ///< Runs a stage of the forward pass, keeps its input.
   ForwardDrop,       ///< Runs a stage and drops its input.
-  ForwardSave,       ///< Runs a stage and keeps input and residuals.
-  ForwardSaveDrop,   ///< Runs a stage, keeps residuals and drops its input.
+  ForwardSave,       ///< Runs a stage, keeps its input and its residuals.
+  ForwardSaveDrop,   ///< Runs a stage, keeps its residuals, drops its input.
   Backward,
 };
 

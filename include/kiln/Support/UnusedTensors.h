@@ -35,8 +35,8 @@ Status checkUnusedTensors(const ModelWeights &weights,
                           const std::vector<const TensorInfo *> &found,
                           const UnusedTensorRules &rules);
 
-/// Returns the names of the tensors that checkUnusedTensors rejects regardless
-/// of their values, if no names are in UnusedTensorRules::ignored.
+/// Returns the names of the tensors that checkUnusedTensors rejects without a
+/// comparison of values if UnusedTensorRules::ignored is empty.
 std::vector<std::string>
 findUnusedTensors(const ModelWeights &weights,
                   const std::vector<ExpectedTensor> &expected,

@@ -46,7 +46,7 @@ struct WeightEncodingChoice {
 
 /// Parses "nf4" or "int8", which may be followed by ":" and a list of options,
 /// such as "int8:outliers=4,scales=row". Errors have the exit code Usage and
-/// begin with a verb.
+/// messages that begin with a verb.
 Result<WeightEncodingChoice> parseWeightEncoding(std::string_view text);
 
 } // namespace kiln::support

@@ -67,7 +67,8 @@ struct Gather {
   /// The launches that cast shards, in order, and the bytes of their results.
   SmallVector<std::pair<int64_t, int64_t>, 2> casts;
   int64_t bytes = 0; ///< Bytes of the gathered tensors.
-  /// The commands that compute other operands; the gather starts after them.
+  /// The commands that compute the operands that no launch in `casts` computes.
+  /// The gather must start after these commands.
   SmallVector<int64_t, 2> sources;
 };
 
@@ -158,9 +159,10 @@ std::optional<Gather> GatherAdvancer::findGather(int64_t index, int64_t begin,
   return gather;
 }
 
-/// Moves a gather to the earliest position that the limit permits after
-/// `previous`, the position of the preceding gather. Sets `previous` to the new
-/// position of the gather. Returns true if the gather moved.
+/// Moves a gather to the earliest position that the limit of live bytes permits
+/// and that is after `previous`, the position of the preceding gather. Sets
+/// `previous` to the new position of the gather. Returns true if the gather
+/// moved.
 bool GatherAdvancer::advance(const Gather &gather, int64_t &previous) {
   int64_t from = positionOf(gather.start), to = from, bytes = gather.bytes;
   auto cast = gather.casts.rbegin();

@@ -39,8 +39,8 @@ LogicalResult PlanBuilder::spanMicrobatches() {
   shared = outputs;
   for (Value sum : op.getSums())
     shared.insert(places.lookup(sum).buffer);
-  // The buffers that the backward segment accesses, and those of them that it
-  // accesses in other executions than the last.
+  // The buffers that the backward segment accesses, and the buffers that it
+  // accesses in other executions than its last one.
   llvm::DenseSet<int32_t> inBackward, inSeveral;
   for (const Command &command :
        ArrayRef(plan.commands).slice(backward, end - backward))

@@ -66,9 +66,9 @@ void PlanBuilder::numberOps(Block &block) {
   }
 }
 
-/// Returns the program order of the last op that reads a value, directly or
-/// through views, concats and residuals. If micro-batches read a value that is
-/// defined outside of them, their end counts as the reader.
+/// Returns the position of the last op that reads a value, directly or through
+/// views, concats and residuals. If micro-batches read a value that is defined
+/// outside of them, their end counts as the reader.
 int64_t PlanBuilder::lastUse(Value value) {
   Block *home = value.getParentBlock();
   int64_t last = -1;

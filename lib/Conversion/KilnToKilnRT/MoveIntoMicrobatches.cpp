@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Moves commands from before and after the micro-batches into the forward or
-// backward segment, where only its first or only its last execution executes
-// them:
+// backward segment. There they are executed only in the first, or only in the
+// last, of the executions of the segment:
 //
 //   begin                     begin
 //   wait %a                   ...
@@ -27,7 +27,8 @@
 //
 //   - it starts a transfer or accesses the host, or a command that does so
 //     depends on it;
-//   - commands of the backward segment remain after its new position.
+//   - it depends on commands of the backward segment, but not on the last
+//     command of the segment.
 //
 // Moved commands keep their order. At least one command stays outside of the
 // micro-batches, so that a buffer that is live in all micro-batches can have a
@@ -48,8 +49,8 @@ using namespace kiln;
 
 namespace {
 
-/// The last position at which each buffer was read, and at which it was
-/// written.
+/// For each buffer, the last position at which a command reads the buffer, and
+/// the last position at which a command writes the buffer.
 class LastAccesses {
 public:
   static constexpr int64_t never = -1;
@@ -114,9 +115,9 @@ private:
 
 } // namespace
 
-/// Returns the index of the first command after the command `wait` that depends
-/// on it. Returns -1 if there is none, or if it is outside of the
-/// micro-batches.
+/// Returns the index of the first command that follows the command `wait` and
+/// depends on `wait`. Returns -1 if no command does, or if the first such
+/// command is outside of the micro-batches.
 int64_t MicrobatchMover::firstUse(int64_t wait) const {
   LastAccesses own;
   own.add(commands[wait], 0);
@@ -178,8 +179,9 @@ std::vector<bool> MicrobatchMover::findMovable() const {
   LastAccesses inside = accessesOfBackward(), staying;
   for (int64_t i = bounds.end; i < end; ++i) {
     int64_t position = inside.before(commands[i]);
-    // Stay if no command would remain after the new position, or if an earlier
-    // command that stays has to precede this one.
+    // Move only if this command depends on commands of the backward segment,
+    // but neither on the last command of the segment nor on an earlier command
+    // that stays.
     bool moves = position != LastAccesses::never && position < bounds.end - 1 &&
                  !staying.conflictWith(commands[i]);
     movable[i - bounds.end] = moves;

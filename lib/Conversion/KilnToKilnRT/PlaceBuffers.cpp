@@ -120,8 +120,9 @@ int64_t BufferPlacer::placeOnDevice(ProgramPlan &plan) {
       assignArena(plan, MemorySpace::Device, options.arenaCapacity);
   if (!hasGathers(plan))
     return height;
-  // The arena may be higher than the peak of the live bytes, so try several
-  // limits on the live bytes.
+  // advanceGathers() limits the live bytes, but the arena may be higher than
+  // the peak of the live bytes. Try several limits, until the arena is low
+  // enough.
   SmallVector<int64_t> limits;
   int64_t allowed = height, peak = peakBytesOf(plan, target);
   if (auto bytes = plan.program->getAttrOfType<IntegerAttr>(kGatherHeightAttr);

@@ -70,9 +70,9 @@ public:
       return;
     }
     // Polls take processor time from the threads that compute, so poll less
-    // often the longer nothing has arrived. The delay before a message is
-    // noticed is at most 20 microseconds, or a quarter of the time waited for
-    // the message if that is longer.
+    // often the longer nothing has arrived. A message that arrives after a wait
+    // of length t is noticed at most t / 4 later, or 20 microseconds if that is
+    // longer.
     constexpr int64_t second = 1'000'000'000;
     if (idle() < 20'000)
       _mm_pause();
@@ -327,8 +327,8 @@ Status CommThread::carryOutGather(const CommJob &job, int tag) {
   return Status();
 }
 
-/// On rank 0, receives the bytes; on the other rank, sends them to rank 0. Only
-/// one message is in progress at a time.
+/// A fetch sends bytes from one rank to rank 0. Receives the bytes if this is
+/// rank 0, and otherwise sends them. Only one message is in progress at a time.
 Status CommThread::carryOutFetch(const CommJob &job, int tag) {
   const int64_t largest =
       std::min(options_.fetchMessageBytes, Transport::maxMessageBytes);
@@ -356,9 +356,8 @@ Status CommThread::carryOutFetch(const CommJob &job, int tag) {
 
 /// Returns the tag of the messages of a job. It consists of the kind of the job
 /// and the lowest bits of `number`. A message is thus never received by a job
-/// of another kind. Between two jobs of one kind with the same tag, `number`
-/// increases by a multiple of 4096, so they are never in progress at the same
-/// time.
+/// of another kind. If two jobs of one kind have the same tag, their numbers
+/// differ by at least 4096, so they are never in progress at the same time.
 static int tagOf(const CommJob &job, uint64_t number) {
   constexpr int numberBits = 12;
   int kind = 0;

@@ -42,7 +42,8 @@ std::optional<Launch> findLaunch(const Environment &environment) {
 
 std::optional<int> findLocalRank(const Environment &environment) {
   // The variables of torchrun, Open MPI, MPICH's Hydra launcher, and srun.
-  // LOCAL_RANK comes first, because srun may have started torchrun.
+  // The variable of torchrun, LOCAL_RANK, comes first, because srun may have
+  // started torchrun.
   for (const char *name : {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
                            "MPI_LOCALRANKID", "SLURM_LOCALID"})
     if (std::optional<int> rank = readNumber(environment, name))

@@ -43,15 +43,15 @@ std::optional<Launch> findLaunch(const Environment &environment);
 /// started on the same machine, or nullopt if the launcher does not tell it.
 std::optional<int> findLocalRank(const Environment &environment);
 
-/// Returns true if torchrun has started this process, whatever has started
-/// torchrun.
+/// Returns true if torchrun has started this process, even if another launcher,
+/// such as srun, has started torchrun.
 bool isLaunchedByTorchrun(const Environment &environment);
 
 /// Returns the number of processes that a launcher without MPI, such as
-/// torchrun, has started; 1 if none did.
+/// torchrun, has started; 1 if there is no such launcher.
 int launchedWithoutMpi(const Environment &environment);
-/// Returns the rank that a launcher without MPI gave this process, or 0 if none
-/// did.
+/// Returns the rank that a launcher without MPI gave this process; 0 if there
+/// is no such launcher.
 int rankWithoutMpi(const Environment &environment);
 
 } // namespace kiln::runtime

@@ -210,8 +210,8 @@ template <typename Abi> Status MpiTransport<Abi>::initialize(void *library) {
   Handle world = Abi::world(library), errorsReturn = Abi::errorsReturn(library);
   if constexpr (std::is_pointer_v<Handle>)
     if (!world || !byte_ || !errorsReturn)
-      return Status::error("it does not export MPI_COMM_WORLD, MPI_BYTE or "
-                           "MPI_ERRORS_RETURN");
+      return Status::error("it does not export all of MPI_COMM_WORLD, MPI_BYTE "
+                           "and MPI_ERRORS_RETURN");
   int provided = 0;
   // The arguments of main() are optional in MPI. With a level of thread support
   // below MPI_THREAD_FUNNELED, MPI would require a process with one thread.
@@ -222,7 +222,8 @@ template <typename Abi> Status MpiTransport<Abi>::initialize(void *library) {
     return status;
   isInitialized_ = true;
   if (provided < mpiThreadFunneled)
-    return Status::error("it does not support processes with threads");
+    return Status::error("it does not support MPI_THREAD_FUNNELED, which a "
+                         "process with several threads needs");
   // Make MPI return errors. By default, it would end the process without a
   // message that names the operation.
   status = check(functions_.commDup(world, &comm_), "MPI_Comm_dup");

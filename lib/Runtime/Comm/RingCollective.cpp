@@ -63,8 +63,8 @@ int64_t ringSentBytes(const CollectiveJob &job, int ranks, int rank) {
   return sent * bytesOf(job.type);
 }
 
-/// Returns the scratch bytes that one fragment needs in a sum of tensors with
-/// `bytes` bytes in total.
+/// Returns the scratch bytes that one fragment (the data of one message) needs
+/// in a sum of tensors with `bytes` bytes in total.
 static int64_t scratchPitch(int64_t bytes, int ranks) {
   constexpr int64_t line = 64, largestElement = 8;
   int64_t part = bytes / ranks + largestElement;

@@ -32,10 +32,10 @@
 //                   round 0 it sends its shards, and also copies them to the
 //                   whole tensors.
 //
-// An all-reduce for n = 2, part 0 of rank 0 and part 1 of rank 1:
+// Example: the rounds of an all-reduce for n = 2:
 //
-//   round 0: rank 0 sends its part 0, and adds the part 1 of rank 1
-//            rank 1 sends its part 1, and adds the part 0 of rank 0
+//   round 0: rank 0 sends its part 0, and adds the received part 1 to its own
+//            rank 1 sends its part 1, and adds the received part 0 to its own
 //   round 1: rank 0 sends the sum of part 1, and receives that of part 0
 //            rank 1 sends the sum of part 0, and receives that of part 1
 //
@@ -115,8 +115,8 @@ public:
 
   /// Begins a collective over a group of at least two ranks. All ranks must
   /// begin the same collectives, with spans of the same sizes, in the same
-  /// order; `tag` must differ from those of earlier messages that may not have
-  /// arrived. The previous collective must be complete.
+  /// order. `tag` must differ from the tags of earlier messages that may not
+  /// have arrived. The previous collective must be complete.
   void begin(const CollectiveJob &job, char *scratch, int tag,
              const Transport &transport);
 

@@ -46,7 +46,8 @@ Result<bool> SimulatedNetwork::test(MessageRequest &request) {
     if (now() < held.due)
       return false;
     request.held = -1;
-    // The kind matters only for the counts of `delivery_`, which are not used.
+    // Any TrafficKind would do: `delivery_` only counts bytes per kind, and its
+    // counts are not used.
     Status status = delivery_->send(held.peer, held.data, held.bytes, held.tag,
                                     TrafficKind::Sum, request);
     held.data = nullptr;

@@ -119,7 +119,8 @@ protected:
 private:
   TcpPeer &peerOf(int rank) { return *peers_[std::size_t(rank)]; }
   Status advance(TcpPeer &peer);
-  /// Returns the word of a new request, which contains the rank of the peer.
+  /// Returns a new value for MessageRequest::word. The value identifies the
+  /// message and encodes the rank of the peer.
   uint64_t newRequest(int peer) {
     return next_++ * uint64_t(options_.size) + uint64_t(peer);
   }
@@ -153,9 +154,9 @@ void TcpPeer::receive(void *data, int64_t bytes, int tag, uint64_t request) {
   auto found =
       std::find_if(stashed_.begin(), stashed_.end(),
                    [&](const Stashed &frame) { return frame.tag == tag; });
-  // If no stored frame has the tag, the receive stays posted. Otherwise no
-  // earlier receive with this tag is posted, because that receive would have
-  // taken the frame.
+  // If no stored frame has the tag, the receive stays posted. Otherwise this
+  // receive takes the frame. No earlier receive with the tag is posted, because
+  // it would have taken the frame.
   if (found == stashed_.end())
     return;
   if (int64_t(found->data.size()) != bytes) {
@@ -354,7 +355,7 @@ TcpTransport::~TcpTransport() {
 
 Status TcpTransport::advance(TcpPeer &peer) {
   if (aborted_)
-    return Status::error("the ranks have been aborted");
+    return Status::error("this rank has aborted the run");
   Status status = peer.advance();
   if (std::optional<int> exitCode = peer.aborted()) {
     // The rank that has failed has printed the reason.
@@ -392,7 +393,8 @@ Result<bool> TcpTransport::test(MessageRequest &request) {
   if (!status.ok())
     return status;
   if (peer.hasLeft() && request.received >= 0)
-    return Status::error("the other rank has ended its run");
+    return Status::error("the rank from which this rank expects a message has "
+                         "ended its run");
   return false;
 }
 

@@ -66,9 +66,8 @@ Result<AlgorithmFile> AlgorithmFile::open(std::string path,
     return refuse("expected \"format\": 1");
   Json devices = json->value("devices", Json());
   if (!devices.is_object() || devices.size() > mostDevices)
-    return refuse(
-        "expected an object \"devices\" whose number of entries is at most " +
-        std::to_string(mostDevices));
+    return refuse("expected an object \"devices\" with at most " +
+                  std::to_string(mostDevices) + " entries");
   for (auto &[name, problems] : devices.items()) {
     if (!problems.is_object() || problems.size() > mostProblems)
       return refuse("expected an object with at most " +

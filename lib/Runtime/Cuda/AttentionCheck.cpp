@@ -29,7 +29,7 @@ AttentionCheck::AttentionCheck(const Driver &driver, StreamHandle stream,
       arguments_(std::move(arguments)) {}
 
 /// Returns the index of an argument in VendorAttention::strides, which has no
-/// entry for lse.
+/// entry for argument 4, lse (the log-sum-exp of each row of logits).
 static std::size_t matrixOf(std::size_t argument) {
   return argument < 4 ? argument : argument - 1;
 }
@@ -49,7 +49,7 @@ static std::vector<std::size_t> resultsOf(const VendorAttention &attention) {
 }
 
 /// Returns the bytes from the first to the last element of an argument,
-/// including row padding.
+/// including the bytes between its rows.
 static int64_t bytesOf(const VendorAttention &attention, std::size_t argument) {
   int64_t rows = attention.sequences * attention.length;
   if (isLse(argument))
@@ -85,8 +85,9 @@ float AttentionCheck::random(float limit) {
 
 /// Returns random values for an operand. q and k are scaled so that the logits
 /// have a variance of 2, which makes the attention weights neither uniform nor
-/// zero. For gradients, lse is an estimate for such logits. An inexact lse is
-/// sufficient, since both implementations receive the same values.
+/// zero. Gradients have the operand lse, the log-sum-exp of each row of logits.
+/// An estimate of it is sufficient, since both implementations receive the same
+/// values.
 AttentionCheck::Buffer AttentionCheck::input(std::size_t argument) {
   Buffer buffer(std::size_t(bytesOf(attention_, argument)));
   if (isLse(argument)) {
@@ -109,9 +110,9 @@ AttentionCheck::Buffer AttentionCheck::input(std::size_t argument) {
 }
 
 /// Writes random values to all operands. Operands may be columns of one matrix,
-/// such as q, k and v. The copy of such an operand includes row padding. It
-/// therefore overwrites parts of the operands that were filled earlier, which
-/// is harmless, because it also writes random values.
+/// such as q, k and v. Writing such an operand also overwrites other columns of
+/// the matrix, that is, parts of operands that were filled earlier. This is
+/// harmless, because the new values are random, too.
 Status AttentionCheck::fill() {
   Status status;
   for (std::size_t i = 0; i < arguments_.size() && status.ok(); ++i) {

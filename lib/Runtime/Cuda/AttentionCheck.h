@@ -11,8 +11,8 @@
 // weights and results to bf16, but at different points. For each head, the root
 // mean square of the difference must be at most 1/64 of the root mean square of
 // the kernel's result, and no element may differ by more than 1/16 of the
-// largest magnitude in the kernel's result. lse may differ by 1/1024, relative
-// to max(1, |lse|).
+// largest magnitude in the kernel's result. The log-sum-exp of a row of logits
+// (lse) may differ by at most max(1, |lse|) / 1024.
 //
 //===----------------------------------------------------------------------===//
 

@@ -33,7 +33,8 @@
 namespace kiln::runtime::cuda {
 
 /// The addresses of the matrices, the workspace, and the bias and aux operands
-/// of a gemm command. The address of an operand that the command lacks is 0.
+/// of a gemm command (see GemmEpilogue.h). The address of an operand that the
+/// command lacks is 0.
 struct MatmulPlaces {
   DevicePointer a = 0, b = 0, c = 0, workspace = 0, bias = 0, aux = 0;
 };
@@ -55,7 +56,8 @@ public:
   /// used.
   Result<std::size_t> choose(const Command &command, const MatmulPlaces &places,
                              AlgorithmSearch *search, StreamHandle stream);
-  /// Returns the algorithms of all choices, in the order of choose().
+  /// Returns the algorithms of all choices, in the order in which choose() made
+  /// them.
   std::vector<Algorithm> algorithms() const;
   /// Replaces the algorithms of all choices by `algorithms`, the result of
   /// algorithms() in another process. That process must have called choose()

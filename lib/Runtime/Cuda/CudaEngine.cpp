@@ -322,9 +322,9 @@ const char *CudaEngine::observedOutput(size_t program, size_t output) {
              : nullptr;
 }
 
-/// Runs a program with a WatchedRun observer. Every action completes before the
-/// next begins, so an asynchronous copy is complete when the action that starts
-/// it ends.
+/// Runs a program with a WatchedRun observer. Every action, including the start
+/// of an asynchronous copy, completes before the next action begins. The
+/// parameter of type When therefore has no effect.
 Status CudaEngine::runInOrder(size_t index, CommandObserver *observer,
                               SerialTransfers::When) {
   const CudaProgram &program = programs_[index];

@@ -408,8 +408,8 @@ Status CudaProgram::queueAction(std::size_t index, bool splitsGroups) const {
 }
 
 Status CudaProgram::queue(ActionObserver *observer) const {
-  // The program's own events are followed by one event for the start of the run
-  // and one for the end of each stream.
+  // The events of the program's actions are followed by one event for the start
+  // of the run, and one for the end of each stream except the compute stream.
   auto start = std::size_t(streams_.events);
   auto end = [&](Stream stream) { return start + std::size_t(stream); };
   bool splitsGroups = observer && observer->splitsGroups();

@@ -7,9 +7,9 @@
 //
 // Queues the actions of a StreamProgram on CUDA streams. At the start, all
 // streams other than the compute stream wait for the compute stream. At the
-// end, the compute stream waits for all other streams. CUDA requires this order
-// for the capture of a graph, so the same calls can be executed directly or
-// captured.
+// end, the compute stream waits for all other streams. CUDA requires these
+// waits in the capture of a graph. Since they are always queued, the same calls
+// can be executed directly or captured.
 //
 // The staging memory of a program is pinned host memory. It contains copies of
 // the inputs, of the outputs other than gradients, and of device data that host

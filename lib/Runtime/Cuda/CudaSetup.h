@@ -54,8 +54,9 @@ public:
 
   /// Acquires all resources and prepares `programs`. The elements of `programs`
   /// must not be moved in memory afterwards. `threads` is the number of threads
-  /// for host kernels; 0 selects the number in the plan, limited to the maximum
-  /// of setRank() or, without setRank(), to the number of available processors.
+  /// for host kernels; 0 selects the number in the plan, but at most the
+  /// `threads` of setRank() or, if setRank() was not called, at most the number
+  /// of available processors.
   Status start(std::vector<CudaProgram> &programs, int threads);
 
   /// Connects the ranks of `world`. All ranks must call this function after

@@ -20,7 +20,7 @@ namespace {
 
 struct RankOnMachine {
   uint64_t machine = 0;
-  int64_t told = -1; ///< The launcher's local rank, or -1 if unknown.
+  int64_t told = -1; ///< The local rank that the launcher gave; -1: none.
 };
 
 } // namespace

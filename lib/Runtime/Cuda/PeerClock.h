@@ -38,8 +38,8 @@ private:
   Clock::duration waited_{};
 };
 
-/// Returns the message for a peer that has not taken part in `what` before the
-/// time-out.
+/// Returns the error message for the case that another rank does not take part
+/// in `what` before the time-out.
 inline std::string silenceText(const std::string &what, const World &world) {
   return what + " of step " + std::to_string(world.step()) +
          " has not ended for " + std::to_string(world.peerTimeout()) +

@@ -34,8 +34,8 @@ struct RankCard {
 
 } // namespace
 
-/// Returns the error of the first rank whose start has failed. If this is
-/// neither rank 0 nor this rank, the message contains the number of the rank.
+/// Returns the error of the first rank whose start has failed. The message
+/// contains the number of that rank unless it is 0 or `ownRank`.
 static Status firstError(const std::vector<RankCard> &cards, int ownRank) {
   for (std::size_t rank = 0; rank < cards.size(); ++rank)
     if (cards[rank].code != 0)

@@ -62,8 +62,8 @@ private:
   TemporaryDirectory directory_;
   bool sawDifference_ = false;
   double worstShare_ = 0;
-  /// Names the finding whose share() of the rounding bound is worstShare_, and
-  /// the step of that finding.
+  /// The title and the step of the finding whose Finding::share() is
+  /// worstShare_.
   std::string worst_;
 };
 
@@ -200,8 +200,8 @@ Status Comparison::judgeTensor(const TensorPair &pair, bool moved,
     return sensitivity.status();
   // The codes of an 8-bit moment are computed from f32 numbers. If a number is
   // close to the border between two codes, rounding may change its code by one,
-  // but the perturbed step may not show this. Add 1 to the sensitivity to allow
-  // for it.
+  // but the step from perturbed weights, which determines the sensitivity, may
+  // not show this. Therefore add 1 to the sensitivity.
   bool isCodes =
       finding.tensor.role == "optimizer" && !isFloat(finding.tensor.type);
   ElementType rounded = isCodes ? ElementType::F32 : finding.tensor.type;
@@ -211,10 +211,10 @@ Status Comparison::judgeTensor(const TensorPair &pair, bool moved,
   return Status();
 }
 
-/// Compares the tensors, numbers and ops of a step in which hashes or numbers
-/// of A and B differ. Both executables must have completed the step, and A must
-/// still have a copy of the states before the step. Step 0 is the initial state
-/// and needs no copy.
+/// Compares the tensors, the numbers (loss and gradient norm) and the ops of a
+/// step in which hashes or numbers of A and B differ. Both executables must
+/// have completed the step, and A must still have a copy of the states before
+/// the step. Step 0 is the initial state and needs no copy.
 Result<StepFindings> Comparison::judge(const TrainedStep &a,
                                        const TrainedStep &b) {
   StepFindings findings;

@@ -19,8 +19,8 @@ double TensorDifference::relative() const {
   return norm == 0 ? 0 : norm / larger;
 }
 
-/// Returns the rank of a floating-point value among all values of its type,
-/// where both zeros have rank 0.
+/// Returns the position of a floating-point value among all values of its type
+/// in ascending order. Both zeros have position 0.
 template <typename Bits> static int64_t positionOf(const void *value) {
   Bits bits;
   std::memcpy(&bits, value, sizeof(bits));

@@ -103,7 +103,7 @@ private:
 
   std::vector<Groups> groups_; ///< Indexed by thread.
   std::vector<Copy> ended_;    ///< The result of the last wait().
-  /// Indexed by unit of 4 bytes of shared memory: 1 + the index of the thread
+  /// For each unit of 4 bytes of shared memory, 1 + the index of the thread
   /// whose copy in flight writes to the unit, or 0 if there is none.
   std::vector<int16_t> owners_;
   /// The sum of the sizes of all copies in flight, in bytes.

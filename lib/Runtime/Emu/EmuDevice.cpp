@@ -77,7 +77,8 @@ Status EmuDevice::State::declareArguments(const EmuLaunch &launch) {
     return Status::error("cuda-emu: kernel " + inQuotes(launch.name) + ": " +
                          std::to_string(launch.arguments.size()) +
                          " arguments cannot be divided equally among " +
-                         std::to_string(members) + " members of the launch");
+                         std::to_string(members) +
+                         " members of the launch group");
   std::vector<Bounds> &bounds = runner.bounds();
   bounds.assign(members, Bounds());
   Status status;

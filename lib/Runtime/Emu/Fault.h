@@ -54,9 +54,10 @@ struct Fault {
   Kind kind = Kind::None;
   int64_t block = 0, thread = 0;
 
-  /// For faults of an access: the access, its first faulty byte, and `other`,
-  /// the accessor with which the access races or the thread whose copy is in
-  /// flight.
+  /// For faults of an access: the access and its first faulty byte. If the
+  /// access races with an earlier access, `other` made the earlier access. If
+  /// the access touches the destination of a copy in flight, `other` started
+  /// the copy.
   Access access;
   const char *firstByte = nullptr;
   Accessor other;

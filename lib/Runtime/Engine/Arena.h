@@ -7,8 +7,8 @@
 //
 // A memory mapping for the device arena or the host arena. On a CPU, both
 // arenas are ordinary memory. A page uses no physical memory until its first
-// access. The mapping has a margin after the planned bytes. Programs never
-// access the margin; the memory check reads it to detect writes beyond the end
+// access. The mapping has a margin after the planned bytes, which programs must
+// not access. The memory check reads the margin to detect writes beyond the end
 // of the arena.
 //
 //===----------------------------------------------------------------------===//

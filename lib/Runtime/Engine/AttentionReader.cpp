@@ -37,7 +37,7 @@ static std::optional<int64_t> extentOf(const VendorAttention &attention,
 }
 
 /// Reads "library": the parameters with which cuDNN may compute the attention
-/// in place of the kernel.
+/// instead of the kernel.
 void CommandReader::readAttention(const Node &node, Command &command) {
   std::optional<Node> library = node.find("library");
   if (!library || node.failed())

@@ -283,8 +283,8 @@ void multiply(const GemmCall &call, bool isNarrowResult, char *scratch) {
   const Operand right{call.b, call.ldb, call.transB};
   const int64_t depthStep = blocks.depth * perUnit;
 
-  // The number of rows of a part of c. All sums of a part are complete before
-  // the next part begins.
+  // c is computed in parts of this many rows. All sums of a part are complete
+  // before the next part begins.
   int64_t partRows = isNarrowResult ? blocks.sumRows : call.m;
   auto computePart = [&](int64_t row, int64_t column, bool isPacked) {
     int64_t rows = std::min(partRows, call.m - row);

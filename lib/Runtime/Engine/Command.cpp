@@ -69,8 +69,8 @@ static void addGemm(const Command &command, std::vector<MemoryAccess> &list) {
         AccessUse::Beside);
 }
 
-/// Appends the accesses of a collective. An all-gather only writes the whole
-/// tensors. All other collectives read and overwrite them.
+/// Appends the accesses of a collective. An all-gather writes the whole tensors
+/// without reading them. All other collectives read and write them.
 static void addCollective(const Command &command,
                           std::vector<MemoryAccess> &list) {
   bool gathers = command.collective == Collective::AllGather;

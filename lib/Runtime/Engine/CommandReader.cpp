@@ -148,7 +148,7 @@ void CommandReader::readCall(const Node &node, Command &command) {
   for (std::size_t i = 0; i < immediates.size(); ++i) {
     Node entry = immediates.element(i);
     if (entry.size() != 2) {
-      entry.fail("is not [value, after_first]");
+      entry.fail("is not a list [value, after_first] of two integers");
       return;
     }
     Immediate immediate = {entry.element(0).integer(),
@@ -325,7 +325,8 @@ void CommandReader::readLibrary(const Node &node, Command &command) {
   if (abi::hasAux(*epilogue) && command.n % auxRowMultiple != 0)
     return library->fail(
         "has an aux with rows of " + std::to_string(command.n) +
-        " elements, expected a multiple of " + std::to_string(auxRowMultiple));
+        " elements, expected a row length that is a multiple of " +
+        std::to_string(auxRowMultiple));
   int64_t elementBytes = bytesOf(command.resultType);
   auto read = [&](const char *key, int64_t bytes, EpilogueOperand &to) {
     Node place = library->at(key);
@@ -429,8 +430,8 @@ void CommandReader::readGemm(const Node &node, Command &command) {
   if (std::optional<Node> epilogue = node.find("epilogue")) {
     if (hasGpu())
       return epilogue->fail(
-          "is given, but a program for a GPU has no epilogue kernels; the key "
-          "'library' of the command gives its epilogue");
+          "is given, but a gemm on a GPU has no epilogue kernel; use the key "
+          "'library' to give the gemm an epilogue");
     command.epilogue = true;
     readKernel(*epilogue, command);
     readCall(*epilogue, command);
@@ -450,8 +451,8 @@ void CommandReader::readTransfer(const Node &node, Command &command) {
   if (std::optional<Node> axis = node.find("axis")) {
     if (command.kind == Command::Kind::CopyStart)
       return axis->fail(
-          "is given, but a copy_start cannot copy the shard of a rank: use a "
-          "copy");
+          "is given, but a copy_start cannot copy the shard of a rank: use the "
+          "command 'copy'");
     Node whole = node.at("whole_bytes");
     command.axis = readAxis(*axis);
     command.wholeBytes = read = whole.integer(1);
@@ -543,8 +544,9 @@ Command CommandReader::read(const Node &node) {
     command.token = readToken(node.at("token"));
     if (command.token.ring != 0)
       node.at("token").fail(
-          "is [number, 1], a token for each micro-batch in flight, but a "
-          "collective may be in flight for only one: expected a number");
+          "is [number, 1], which gives each micro-batch in flight its own "
+          "token, but a collective may be in flight for only one micro-batch "
+          "at a time: expected a number");
   } else if (kind == "copy_wait") {
     command.kind = Command::Kind::CopyWait;
     command.token = readToken(node.at("token"));

@@ -30,8 +30,9 @@ namespace kiln::runtime {
 
 class CommandTable {
 public:
-  /// `program` must outlive the table. The table executes the collectives, and
-  /// copies the shards, of rank `rank` of `mesh`.
+  /// `program` must outlive the table. `rank` is the number of this rank in
+  /// `mesh`. It determines with which ranks the table executes a collective,
+  /// and which shard a copy of a shard copies.
   CommandTable(const Program &program, const Arenas &arenas, ThreadTeam &team,
                const void *const *kernels, const support::Mesh &mesh = {},
                int rank = 0);

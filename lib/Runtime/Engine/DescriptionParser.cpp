@@ -293,10 +293,9 @@ static Division readDivision(const Node &node, const support::Mesh &mesh,
         (division.owner >= ranks || division.elements != count ||
          division.blocks != 1 || division.axis != dataAxis))
       owner->fail("is " + std::to_string(division.owner) +
-                  ", expected the index of the rank of the axis 'dp' that "
-                  "owns all " +
-                  std::to_string(count) +
-                  " elements; an owned tensor has one block");
+                  ", expected the index of a rank of the axis 'dp'; this "
+                  "owner must store all " +
+                  std::to_string(count) + " elements, in one block");
     return division;
   }
   // If the product of `ranks` and `part` overflows, it exceeds `length`.
@@ -461,7 +460,7 @@ StateInfo readState(const Node &node, const Description &description) {
   readShard(node, description.mesh, state);
   if (state.quantized && state.owner() >= 0)
     node.at("over").fail("gives the state to a single owner, but each "
-                         "data-parallel rank must store all quantized states");
+                         "data-parallel rank must store every quantized state");
   if (state.role == StateRole::Mirror) {
     if (std::optional<Node> init = node.find("init"))
       init->fail("is given, but a state of role 'mirror' is initialized with "

@@ -14,8 +14,8 @@
 namespace kiln::runtime {
 
 /// Reads all members of a program description except "arena", "queues",
-/// "states" and "programs", which the caller reads. Errors are recorded in the
-/// failure of `root`.
+/// "states" and "programs", which the caller reads. The ReadFailure of `root`
+/// records errors.
 void readDescription(const support::Node &root, Description &description);
 
 /// Reads one element of "states" except its "arena", "offset" and "bytes".

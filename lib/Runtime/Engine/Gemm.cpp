@@ -114,8 +114,8 @@ std::optional<std::string> blasNotice(const std::string &planned) {
            "and "
            "steps may take twice as long; install libopenblas0-openmp";
   std::string found = blasName();
-  // `planned` is the name of the library, optionally followed by its version
-  // and core.
+  // `planned` is the name of the library, such as "OpenBLAS 0.3.21 SkylakeX".
+  // The CPU type, or the version and the CPU type, may be missing.
   if (lowered(found).rfind(lowered(planned), 0) != 0)
     return "planned for BLAS '" + planned + "' but running with '" + found +
            "': results may differ in the last bits";

@@ -31,7 +31,7 @@ public:
     bool perMicrobatch; ///< Program::livesPerMicrobatch().
     int64_t ring;       ///< Slot::ring.
     std::size_t index;  ///< Identifies the slot or the state.
-    int64_t owner;      ///< The data-parallel rank that has it; -1 if all do.
+    int64_t owner;      ///< The only data-parallel rank that has it, or -1.
 
     bool operator==(const Block &other) const {
       return index == other.index && begin == other.begin;

@@ -113,7 +113,8 @@ private:
   const std::function<void(const OpResult &)> &observe_;
   /// The indexes of the written slots, indexed by command.
   std::vector<std::vector<size_t>> slots_;
-  /// Values of OpResult::whole, indexed by slot.
+  /// OpResult::whole by slot: true if every write starts at the first byte of
+  /// the slot.
   std::vector<bool> whole_;
 };
 

@@ -242,7 +242,8 @@ int64_t Poisoner::endOf(const Slot &slot) const {
   if (program_.livesPerMicrobatch(slot) || !program_.microbatches.contains(end))
     return end;
   auto backward = int64_t(program_.microbatches.backward);
-  // With one micro-batch, the last execution is also the first one.
+  // If there are several micro-batches, the last execution does not execute the
+  // commands with When::First.
   bool skipsFirst = program_.microbatches.count > 1;
   while (skipsFirst && end >= backward &&
          program_.commands[size_t(end)].when == When::First)

@@ -41,9 +41,9 @@ private:
   int64_t begun_ = 0;
   int64_t checked_ = 0; ///< Time of the last check.
   int64_t used_ = 0;    ///< CPU time of the thread at the last check.
-  /// If 0, the worker assumes that no other process uses its processor.
-  /// Otherwise it assumes that another process does, until giveUp() has slept
-  /// for only a short time in this number of further consecutive calls.
+  /// If positive, the worker assumes that another process uses its processor.
+  /// A call of giveUp() decrements this number if its sleep was short, and
+  /// otherwise sets it to the maximum.
   int doubts_ = 0;
 };
 

@@ -122,9 +122,9 @@ static Program readProgram(const Node &node, ProgramFile &file,
   return program;
 }
 
-/// Returns true if `mirror`, a copy of `parameter`, is divided over the same
-/// mesh axes as the parameter, except the last one. Such a mirror contains the
-/// elements of all ranks on that last axis.
+/// Returns true if `parameter` is divided over the mesh axes over which
+/// `mirror`, its copy, is divided, and over one more axis. Such a mirror
+/// contains the elements of all ranks on that additional axis.
 static bool gathersLast(const StateInfo &parameter, const StateInfo &mirror) {
   const std::vector<Division> &divided = parameter.divisions;
   return divided.size() == mirror.divisions.size() + 1 &&
@@ -183,8 +183,8 @@ static void checkAdapter(const Node &node, const ProgramFile &file,
   if (weight.role != StateRole::Parameter || weight.adapter ||
       weight.weightShape().size() != 2 || state.role != StateRole::Parameter)
     return adapter.at("of").fail(
-        "is invalid: a factor must have role 'parameter', and must adapt a "
-        "parameter that has two dimensions and no 'adapter'");
+        "is invalid: a state with 'adapter' must have role 'parameter', and "
+        "must adapt a parameter that has two dimensions and no 'adapter'");
   bool isA = part.factor == AdapterPart::Factor::A;
   int64_t size = weight.weightShape()[isA == part.isTransposed ? 0 : 1];
   int64_t rank = description.lora->rank;

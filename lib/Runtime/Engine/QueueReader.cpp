@@ -61,8 +61,8 @@ void readQueues(const Node &node, ProgramFile &file) {
     for (const Queue &other : file.queues) {
       if (other.name == queue.name)
         name.fail("is " + inQuotes(queue.name) + ", the name of another queue");
-      // An engine may have only one queue. The link may have several, because
-      // each copy runs on the stream for its direction, whatever its queue.
+      // Only the link may have several queues, because the direction of a copy,
+      // and not its queue, determines the stream on which the copy runs.
       if (other.engine == queue.engine && queue.engine != QueueEngine::Link)
         engine.fail(std::string("is ") + engineName(queue.engine) +
                     ", which is already the engine of queue " +

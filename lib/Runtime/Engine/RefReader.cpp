@@ -98,8 +98,8 @@ Ref CommandReader::readRef(const Node &node, int64_t bytes) {
     ref.arena = ArenaKind::Host;
   }
   if (size != 2 && size != 3) {
-    node.fail("is not [offset, stride] or [offset, stride, ring], optionally "
-              "followed by \"host\"");
+    node.fail("is not [offset, stride] or [offset, stride, ring], either with "
+              "\"host\" as an optional last element");
     return ref;
   }
   ref.offset = readOffset(node.element(0), bytes, file_, ref.arena);
@@ -120,7 +120,8 @@ Token CommandReader::readToken(const Node &node) const {
     return token;
   }
   if (node.size() != 2) {
-    node.fail("is neither a number nor [number, 1]");
+    node.fail("is neither a number nor [number, 1], a list that gives each "
+              "micro-batch in flight its own token");
     return token;
   }
   Node number = node.element(0), ring = node.element(1);
@@ -131,10 +132,12 @@ Token CommandReader::readToken(const Node &node) const {
   if (token.ring != 1)
     ring.fail("is " + std::to_string(token.ring) + ", expected 1");
   else if (segment_.microbatches == 0)
-    node.fail("is [number, 1] in a segment outside of the micro-batches, "
+    node.fail("is [number, 1], which gives each micro-batch in flight its own "
+              "token, but the segment is outside of the micro-batches: "
               "expected a number");
   else if (!checkedAdd<int64_t>(token.number, segment_.slots))
-    number.fail("is too large: the tokens of the ring exceed 64 bits");
+    number.fail("is too large: the tokens of the micro-batches in flight "
+                "exceed 64 bits");
   return token;
 }
 

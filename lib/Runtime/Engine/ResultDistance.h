@@ -51,14 +51,14 @@ struct ResultDistance {
 
 /// Compares two results of `bytes` bytes, `own` and `other`, as floating-point
 /// elements. `before` are the contents before the command; elements that are
-/// equal to `before` in both results are ignored. If `bytes` is not a multiple
-/// of the element size, the bytes after the last whole element must be equal.
+/// equal to `before` in both results are ignored. If the bytes after the last
+/// whole element differ, the error is infinite.
 ResultDistance tensorDistance(ElementType type, const char *before,
                               const char *own, const char *other, int64_t bytes,
                               double longestSum);
 
-/// Compares two results of unknown type, which agree only if all of their bytes
-/// are equal.
+/// Compares two results of unknown type. The error is 0 if all bytes are equal,
+/// and otherwise infinite.
 ResultDistance rawDistance(const char *own, const char *other, int64_t bytes);
 
 /// Compares two results of an execution of a GEMM: the contents of `slot` in

@@ -17,10 +17,11 @@ using namespace kiln::support;
 
 namespace kiln::runtime {
 
-/// `maxEntries` limits the number of entries of the order. `maxRepeated` limits
-/// the number of commands, arguments and immediates that second and later
-/// occurrences of segments add. Without these limits, a small description could
-/// expand to a program of any size.
+/// `maxEntries` limits the number of entries of "order", the list of segments
+/// that a program executes. `maxRepeated` limits the number of commands,
+/// arguments and immediates that second and later occurrences of segments add.
+/// Without these limits, a small description could expand to a program of any
+/// size.
 static constexpr std::size_t maxEntries = std::size_t(1) << 16,
                              maxRepeated = std::size_t(1) << 20;
 
@@ -62,9 +63,10 @@ void SegmentReader::addPlace(const Node &name, const SegmentContext &context) {
   Entry &entry = entries_[found->second];
   if (entry.uses > 0 &&
       (context.microbatches > 0 || entry.context.microbatches > 0))
-    name.fail("is " + inQuotes(text) +
-              ", which 'order' contains several times, but a segment of the "
-              "micro-batches occurs only once");
+    name.fail(
+        "is " + inQuotes(text) +
+        ", a segment of the micro-batches, which 'order' may contain only "
+        "once");
   ++entry.uses;
   entry.context = context;
   places_.push_back({found->second, 0});

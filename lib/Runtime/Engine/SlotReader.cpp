@@ -116,9 +116,9 @@ static void checkLifetime(const Node &node, const Program &program,
 }
 
 /// Returns true if the slot holds a state, an input or an output of the
-/// program. The offset of a slot of class Input or Output is compared with
-/// those of the inputs or outputs, because a copy of an input or output may
-/// have the same class.
+/// program. A slot of class Input or Output may also hold a copy of an input or
+/// output. Therefore the offset of such a slot is compared with the offsets of
+/// the inputs or outputs.
 static bool isOutside(const Slot &slot, const ProgramFile &file,
                       const Program &program) {
   auto isAmong = [&](const std::vector<int64_t> &offsets) {

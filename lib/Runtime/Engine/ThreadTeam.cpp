@@ -6,14 +6,15 @@
 //===----------------------------------------------------------------------===//
 //
 // Start and end of a loop. The caller writes `loop_`, and then stores a new
-// epoch with the flag `isOpen` in `gate_`. A worker that reads the new epoch
-// enters the loop: one atomic operation checks `isOpen` and increments the
-// number of workers inside. A worker inside may read `loop_` and takes pieces
-// until no pieces remain. The caller also takes pieces. When no pieces remain,
-// the caller clears `isOpen` and waits until no worker is inside. After that no
-// worker can enter, and the caller may write `loop_` again. A worker that finds
-// `isOpen` cleared waits for the next epoch. In runOnEach(), all workers count
-// as inside from the start.
+// epoch (the number of the loop) with the flag `isOpen` in `gate_`. A worker
+// that reads the new epoch enters the loop: one atomic operation checks
+// `isOpen` and increments the number of workers inside. A worker inside may
+// read `loop_` and takes pieces (ranges of loop indexes) until none remain. The
+// caller also takes pieces. When no pieces remain, the caller clears `isOpen`
+// and waits until no worker is inside. After that no worker can enter, and the
+// caller may write `loop_` again. A worker that finds `isOpen` cleared waits
+// for the next epoch. In runOnEach(), all workers count as inside from the
+// start.
 //
 // Wakeup. Before it sleeps, a worker sets `someSleep_` and then reads the epoch
 // once more, and it sleeps only while `called_` is the old epoch. The caller
@@ -183,8 +184,8 @@ void ThreadTeam::serve(int thread) {
   }
 }
 
-/// Counts this worker as inside the loop of `state`, unless runOnEach() has
-/// counted it already. Returns false if that loop has ended.
+/// Counts this worker as inside the loop whose epoch `state` contains, unless
+/// runOnEach() has counted it already. Returns false if that loop has ended.
 bool ThreadTeam::enter(uint64_t state) {
   uint64_t found = state;
   while (epochOf(found) == epochOf(state) && (found & isOpen))

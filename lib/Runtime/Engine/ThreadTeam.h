@@ -8,11 +8,11 @@
 // Runs parallel loops on a team of threads that is started once. The indexes of
 // a loop are split into contiguous parts, one per thread. In consecutive loops
 // over the same data, a thread therefore receives mostly data that may still be
-// in its cache. A thread takes pieces from the front of its own part. When its
-// part is empty, it steals pieces from the back of the parts of other threads.
-// Therefore a loop waits for a sleeping or preempted thread only if that thread
-// has begun a piece. The results of a body must not depend on which thread
-// executes a piece or on the boundaries of pieces.
+// in its cache. A thread takes pieces (ranges of indexes) from the front of its
+// own part. When its part is empty, it steals pieces from the back of the parts
+// of other threads. Therefore a loop waits for a sleeping or preempted thread
+// only if that thread has begun a piece. The results of a body must not depend
+// on which thread executes a piece or on the boundaries of pieces.
 //
 // A waiting thread spins for a bounded time and then sleeps (see WaitPolicy.h).
 // Workers block all signals and flush denormals. Running a loop allocates no

@@ -193,7 +193,7 @@ void TransferOrder::checkAccess(std::size_t command, const abi::SegmentRun &run,
   for (const Transfer &transfer : transfers_) {
     const char *what = nullptr;
     for (const TransferEnd &end : transfer.ends) {
-      // Different ranks execute the command and this part of the transfer.
+      // The access and this part of the transfer belong to different ranks.
       if (access.owner >= 0 && end.owner >= 0 && access.owner != end.owner)
         continue;
       if (access.ref.arena != end.bytes.begin.arena ||
@@ -306,7 +306,7 @@ void TransferOrder::wait(std::size_t index, const abi::SegmentRun &run) {
     return fail(
         index,
         "(" + title(index, run) + ") waits for " + titleAndPlace(*transfer) +
-            ", but other ranks than those that wait execute the " +
+            ", but the ranks that wait are not the ranks that execute the " +
             noun(*transfer) + ": both commands must have the same 'owner'");
   if (!isSameRun(*transfer, index, run))
     checkLives(*transfer, index, run);
@@ -344,11 +344,11 @@ void TransferOrder::check() {
 /// Maximum number of tokens of a program.
 static constexpr int64_t maxTokens = int64_t(1) << 24;
 
-/// Returns the number of tokens of a program. Each of the numbers from 0 to the
-/// result minus 1 must be the token of a transfer.
+/// Returns the number n of tokens of a program. Reports an error unless each of
+/// 0, ..., n - 1 is the token of a transfer.
 static int64_t countTokens(const SegmentReader &segments,
                            const Program &program) {
-  // Pairs of the first token of a transfer and the index of its command.
+  // For each command that starts a transfer: its lowest token and its index.
   std::vector<std::pair<int64_t, std::size_t>> firsts;
   for (std::size_t i = 0; i < program.commands.size(); ++i)
     if (startsTransfer(program.commands[i]))
@@ -367,7 +367,7 @@ static int64_t countTokens(const SegmentReader &segments,
     count =
         std::max(count, first + ring * (program.microbatches.slots - 1) + 1);
     if (count > maxTokens) {
-      segments.fail(command, "needs token " + std::to_string(count - 1) +
+      segments.fail(command, "uses token " + std::to_string(count - 1) +
                                  ", expected a token below " +
                                  std::to_string(maxTokens));
       return 0;

@@ -43,7 +43,7 @@ public:
 
   int64_t watchedPages() const { return int64_t(pages_.size()); }
   int64_t totalPages() const { return totalPages_; }
-  /// Returns a description of the first change that the command was not allowed
+  /// Returns a description of the first change that a command was not allowed
   /// to make, or an empty string if there is none.
   const std::string &violation() const { return violation_; }
   /// Returns the offset after the highest byte that has changed in a workspace

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// If a command writes a state, the first byte of one of its results is in the
-// state. Therefore only the first byte of each result is compared with the
+// If a command writes a state, the first byte of a result of the command is in
+// the state. Therefore only the first byte of each result is compared with the
 // states.
 //
 //===----------------------------------------------------------------------===//
@@ -22,8 +22,9 @@ namespace kiln::runtime {
 void markWrittenStates(ProgramFile &file) {
   std::vector<StateInfo> &states = file.description.states;
   using Begin = std::tuple<ArenaKind, int64_t, size_t>;
-  // The states of each owner, the only rank that has them, sorted by address.
-  // States of different owners may share bytes.
+  // The states of each owner, sorted by address. An owner is a rank that alone
+  // has the states, or -1 for the states that all ranks have. States of
+  // different owners may share bytes.
   std::map<int64_t, std::vector<Begin>> begins;
   for (size_t i = 0; i < states.size(); ++i) {
     states[i].written = false;

@@ -54,11 +54,12 @@ std::string hiddenPath(const std::string &directory, const char *prefix,
          std::to_string(::getpid());
 }
 
-/// Settles the replacement of the checkpoint `path`/`hidden`, which was moved
-/// away for a new one. Removes it if the new checkpoint is valid, and gives it
-/// its name back if there is no new checkpoint. If the new one is not valid,
-/// both stay. `committed` is the name of a checkpoint that is known to be
-/// valid.
+/// Completes or undoes a replacement of a checkpoint. `path`/`hidden` is the
+/// old checkpoint, which was renamed so that a new one could have its name:
+///  * If there is no new checkpoint, renames the old one back.
+///  * If the new checkpoint is valid, removes the old one.
+///  * If the new checkpoint is not valid, changes nothing.
+/// `committed` is the name of a checkpoint that is known to be valid, or "".
 Status settleReplaced(const std::string &path, const std::string &hidden,
                       const std::string &committed) {
   std::string_view step = hidden;
@@ -78,7 +79,7 @@ Status settleReplaced(const std::string &path, const std::string &hidden,
   if (name != committed && !readManifest(target).ok())
     return Status();
   // Rename the checkpoint before removing it, so that a crash does not leave a
-  // partially removed checkpoint that looks like one to be restored.
+  // partially removed checkpoint that a later call could rename back.
   std::string trash = hiddenPath(path, kTrashPrefix, name);
   if (::rename(old.c_str(), trash.c_str()) != 0)
     trash = old;
@@ -311,8 +312,8 @@ Status CheckpointDir::save(int64_t step,
 }
 
 /// Renames the complete staging directory to `name`. If a checkpoint of this
-/// name exists and the system supports it, the two directories are exchanged
-/// atomically, so that a checkpoint of this name exists at any time.
+/// name exists, exchanges the two directories atomically, if the system
+/// supports this. A checkpoint of this name then exists at any time.
 Status CheckpointDir::commit(const std::string &staging,
                              const std::string &name) {
   std::string target = path_ + "/" + name;

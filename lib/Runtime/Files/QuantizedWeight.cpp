@@ -39,8 +39,8 @@ private:
   unsigned saved_;
 };
 
-/// Reads a weight in parts that consist of whole blocks. Only the last block of
-/// the weight may be shorter.
+/// Reads a weight in parts that consist of whole blocks of `block` elements.
+/// Only the last block of the weight may be shorter.
 class PartReader {
 public:
   PartReader(int64_t elements, int64_t block, const WeightReader &read)
@@ -76,7 +76,7 @@ Status finish(Encoder &encoder, const std::string &name) {
   return Status::badInput(
       "the weight " + inQuotes(name) + " is to be quantized, but its element " +
       std::to_string(encoder.firstNonFinite().value_or(0)) +
-      " (row-major) is infinite or not a number: repair the weight file");
+      " in row-major order is infinite or NaN: repair the weight file");
 }
 
 Status encode(const std::string &name, const Nf4Layout &layout, char *data,

@@ -11,7 +11,8 @@
 // executed by host code. Such a matmul uses the tiles of the CPU engine and
 // produces the same bits as that engine. All bytes that a matmul or a host
 // kernel reads must be initialised. A copy of uninitialised bytes makes the
-// destination uninitialised. A reduce-scatter makes its operands uninitialised.
+// destination uninitialised. A reduce-scatter makes its operands uninitialised,
+// because it may overwrite them with partial sums.
 //
 // Each rank has an emulated device of its own. A collective waits for the other
 // ranks on the calling thread.
@@ -60,8 +61,8 @@ public:
     return executeActions(program, action, 1);
   }
   /// Executes an action. If the action is the first launch of a launch group,
-  /// executes the whole group as one launch. For its other launches, this
-  /// function does nothing.
+  /// executes the whole group as one launch. If the action is a later launch of
+  /// a group, does nothing.
   Status executeGroup(const EmuProgram &program, std::size_t action);
   /// Ends a run. Returns an error if an output or a state is not initialised.
   Status end(const EmuProgram &program) const;

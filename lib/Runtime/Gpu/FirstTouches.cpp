@@ -34,8 +34,8 @@ private:
   std::map<int64_t, int64_t> spans_;
 };
 
-/// The current lifetime of an instance of a slot. Some slots have several
-/// instances, which micro-batches use in turn.
+/// The current lifetime of an instance of a slot (a planned buffer). Some slots
+/// have several instances, which micro-batches use in turn.
 struct Life {
   int64_t microbatch = 0;
   SpanSet touched; ///< The bytes accessed so far in the current lifetime.

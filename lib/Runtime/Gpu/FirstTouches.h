@@ -5,12 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// At the begin of a slot's lifetime, its bytes count as uninitialised, even if
-// an earlier slot stored values at the same offsets. Each byte is marked as
-// uninitialised immediately before the first action that accesses the byte in
-// this lifetime. Events order that first action and all other actions that
-// access the byte, in this lifetime and in earlier ones. Therefore the marking
-// is correct for every interleaving of the streams.
+// When the lifetime of a slot (a planned buffer) begins, its bytes count as
+// uninitialised, even if an earlier slot stored values at the same offsets.
+// Each byte is marked as uninitialised immediately before the first action that
+// accesses the byte in this lifetime. Events order this action after all
+// actions that access the byte in earlier lifetimes, and before all others in
+// this lifetime. Therefore the marking is correct for every interleaving of the
+// streams.
 //
 // A slot that is live only within micro-batches has one lifetime for each
 // micro-batch. Inputs and states are initialised before the run. A result that

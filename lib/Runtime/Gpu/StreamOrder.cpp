@@ -81,17 +81,18 @@ private:
   /// For each event, the action that records it.
   std::vector<int64_t> recorders_;
   // `clocks_` and `numbers_` are indexed by action.
-  std::vector<StreamNumbers> clocks_; ///< The clock when the action begins.
+  std::vector<StreamNumbers> clocks_; ///< Vector clock at the action's start.
   /// The number of the action on its stream, starting at 1.
   std::vector<int64_t> numbers_;
-  /// The clock of each stream after its last action.
+  /// The vector clock of each stream after its last action so far.
   std::array<StreamNumbers, streamCount> known_ = {};
   TouchMap touches_[2]; ///< Indexed by ArenaKind.
 };
 
 } // namespace
 
-/// Computes the clock at the begin of an action.
+/// Computes the vector clock of an action: for each stream, the number of its
+/// actions that have completed when this action begins.
 Status OrderCheck::begin(std::size_t index) {
   const StreamAction &action = streams_.actions[index];
   StreamNumbers &known = known_[std::size_t(action.stream)];

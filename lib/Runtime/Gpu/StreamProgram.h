@@ -22,7 +22,8 @@
 //     actions of the queues in the list. It also waits for everything that the
 //     next actions of these queues must wait for.
 //   - If the wait for a transfer blocks a queue, the next action of that queue
-//     waits for the last transfer that was started with the token of the wait.
+//     waits for the last transfer that was started with the same token as the
+//     wait has.
 // buildStreamProgram() chooses the events that implement these waits, and omits
 // waits that other waits imply. StreamOrder.h verifies that the events order
 // all conflicting actions.
@@ -69,14 +70,15 @@ struct ByteRange {
 };
 
 /// The bytes from the first to the last byte that an action accesses through
-/// one reference, including row padding.
+/// one reference, including the bytes between rows.
 struct ByteAccess : ByteRange {
   bool writes = false;
 };
 
 struct StreamAction {
   std::size_t command = 0; ///< Index in Program::commands.
-  abi::SegmentRun run;     ///< The execution of the command's segment.
+  /// The execution of a forward or backward segment that contains the action.
+  abi::SegmentRun run;
   Stream stream = Stream::Compute;
   std::vector<int64_t> waits; ///< The events that the action waits for.
   /// The event that the action records, or -1 if the action records no event.

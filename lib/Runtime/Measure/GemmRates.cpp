@@ -155,8 +155,9 @@ std::string GemmRates::json() const {
 }
 
 double roundedDown(double value) {
-  // Convert the four digits and the exponent from text. The shortest text for
-  // the result then has exactly these digits.
+  // Parse the four digits and the exponent as text, instead of multiplying by a
+  // power of ten, so that the shortest text for the result has exactly these
+  // digits.
   int exponent = int(std::floor(std::log10(value))) - 3;
   auto digits = int64_t(std::floor(value / std::pow(10.0, exponent)));
   return std::stod(std::to_string(digits) + "e" + std::to_string(exponent));

@@ -109,9 +109,9 @@ MemoryRates::MemoryRates(int64_t memoryBytes, ThreadTeam &team,
   float *data = data_.data();
   for (int64_t size : sizes_) {
     int64_t part = size / 3 / int64_t(sizeof(float));
-    // Repeat the passes within one call of the team, to amortize the time to
-    // wake the team. Each thread processes the same range in every pass, so
-    // that only the first of them finds the caches cold.
+    // Repeat the passes within one call of forEachThread(), to amortize the
+    // time to wake the threads. Each thread processes the same range in every
+    // pass, so that only the first pass finds the caches cold.
     bandwidth_.push_back(sampler.add([=, &team](int64_t count) {
       team.forEachThread([&](int thread) {
         for (int64_t pass = 0; pass < count * passes; ++pass)

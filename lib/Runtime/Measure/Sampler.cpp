@@ -17,12 +17,12 @@
 namespace kiln::runtime {
 
 /// Intended duration of a sample. It is much longer than the time to read the
-/// clock or to wake the team.
+/// clock or to wake the threads that execute the work.
 static constexpr double sampleSeconds = 100e-6;
 static constexpr int64_t maxCount = 1 << 20;
-/// Minimum duration of a window. The processor use of other processes is
-/// measured per window. The kernel counts processor use in ticks of 10 ms.
-/// Therefore a window must contain several ticks.
+/// Minimum duration of a window, a series of samples for which the processor
+/// use of other processes is measured. Linux counts processor use in ticks of
+/// 10 ms, so a window must contain several ticks.
 static constexpr double windowSeconds = 0.1;
 /// If other processes use more processors than this on average during a window,
 /// the samples of the window are disturbed.
@@ -116,8 +116,8 @@ void Sampler::run(double seconds, const std::function<void(double)> &progress) {
       double time = now() - sampleStart;
       window.push_back({&subject, time / double(subject.count)});
       subject.period = std::clamp(int(time / longSampleSeconds), 1, maxPeriod);
-      // The sample is too short: other processes may have slowed the
-      // calibration, so that it chose too small a count. Double the count.
+      // If the sample is too short, double the count. Other processes may have
+      // slowed the calibration, so that it chose too small a count.
       if (time < sampleSeconds / 2 && subject.count < maxCount)
         subject.count *= 2;
       if (now() - windowStart >= windowSeconds)

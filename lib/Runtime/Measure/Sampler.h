@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Takes samples of several work items in turn, one sample of each item per
-// round, so that a change of the machine's speed affects all items equally. A
-// sample is disturbed if other processes used the machine at the same time. If
-// an item has undisturbed samples, its disturbed samples are ignored.
+// Takes samples of several work items in turn, so that a change of the
+// machine's speed affects all items equally. In a round, each item has at most
+// one sample; items with long samples skip rounds. A sample is disturbed if
+// other processes used the machine at the same time. If an item has undisturbed
+// samples, its disturbed samples are ignored.
 //
 //===----------------------------------------------------------------------===//
 

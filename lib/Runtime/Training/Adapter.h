@@ -45,8 +45,8 @@ std::string storageOf(const Description &description);
 
 nlohmann::json baseJson(const BaseReference &base);
 
-/// Reads the reference in the manifest of a checkpoint. `source` names the
-/// checkpoint in messages. Accesses only its arguments.
+/// Reads the reference to the base model in the manifest of a checkpoint.
+/// `source` names the checkpoint in messages. Accesses only its arguments.
 Result<BaseReference> parseBase(const nlohmann::json &json,
                                 const std::string &source);
 
@@ -67,9 +67,10 @@ std::string adapterConfigText(const Description &description,
 struct AdapterSource {
   std::string path;           ///< The directory with the files.
   support::InputFile weights; ///< adapter_model.safetensors
-  /// The base model to which a checkpoint of kiln refers, and the seed of the
-  /// run that saved the checkpoint.
+  /// For an adapter in a checkpoint of kiln: the base model to which the
+  /// checkpoint refers.
   std::optional<BaseReference> base;
+  /// The seed of the run that saved the checkpoint.
   uint64_t seed = 0;
   /// The path of a base model that adapter_config.json names, if there are
   /// weights at that path; otherwise empty.

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A run with adapters starts from the weights of a base model and from
-// adapters. The adapters are those of a checkpoint or of the directory that
-// --adapter names, or have initial values.
+// adapters. The adapters are read from a checkpoint or from the directory that
+// --adapter names. Otherwise they have initial values.
 //
 //===----------------------------------------------------------------------===//
 

@@ -392,8 +392,8 @@ static Status checkEncodings(const ModelWeights &weights,
 /// Removes from `indexes` the states of the gradient compression that the
 /// checkpoint lacks or has with another shape, for example because the
 /// compression or the number of ranks has changed. These states keep their
-/// initial values. `weights` is the file of the checkpoint, or null if the
-/// checkpoint has no such file.
+/// initial values. `weights` is the file of the checkpoint that would contain
+/// the states, or null if the checkpoint has no such file.
 static void dropCompression(const ModelWeights *weights,
                             const Description &description,
                             std::vector<size_t> &indexes,

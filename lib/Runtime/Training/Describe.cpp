@@ -58,8 +58,9 @@ std::string meshText(const Description &description) {
 }
 
 /// Returns a line that counts the sharded states, or an empty string if there
-/// are none. States that are divided over several ranks are counted by the
-/// number of these ranks. States that a single rank owns are counted by rank.
+/// are none. The line contains, for each number of ranks, the number of states
+/// that are divided over so many ranks and, for each rank, the number of states
+/// that only this rank has.
 static std::string shardedStates(const Description &description) {
   std::map<int64_t, int64_t> states, ofOwners;
   for (const StateInfo &state : description.states)

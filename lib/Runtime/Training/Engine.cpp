@@ -37,8 +37,8 @@ Status Engine::join(World &world) {
     return Status();
   return Status::error("this program runs as one rank, but " +
                        std::to_string(world.size()) +
-                       " were started: only programs that kilnc has compiled "
-                       "run on several ranks");
+                       " ranks were started: start one rank, or run an "
+                       "executable that kilnc has compiled");
 }
 
 Status Engine::shuffle(uint64_t) {

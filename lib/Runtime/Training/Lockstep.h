@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements --lockstep=FD, through which kiln-diff controls an executable. The
-// server reads one command per line from stdin, a JSON object such as {"do":
-// "step"}, and writes one line with the reply to FD.
+// executable reads one command per line from stdin, a JSON object such as
+// {"do": "step"}, and writes one line with the reply to FD.
 // docs/reference/lockstep-protocol.md lists the commands. Steps are computed by
 // TrainingRun, as in an ordinary training run.
 //

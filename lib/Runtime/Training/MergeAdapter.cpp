@@ -35,7 +35,7 @@ namespace kiln::runtime {
 
 namespace {
 
-/// The factors of the adapter of a weight, as f64.
+/// The factors of the adapter of a weight, as f64. r is the adapter's rank.
 struct Factors {
   std::vector<double> a; ///< [r, inputs]
   std::vector<double> b; ///< [outputs, r]
@@ -80,7 +80,7 @@ Status tryMergedDirectory(const Description &description,
         fs::weakly_canonical(directory, error)
             .lexically_relative(fs::weakly_canonical(checkpoints, error));
     if (!inside.empty() && *inside.begin() != "..")
-      return refuse("is the directory of --save or in it");
+      return refuse("is the directory of --save or lies inside it");
   }
   std::vector<TensorDeclaration> tensors;
   mergedStates(description, tensors);
@@ -109,7 +109,8 @@ static Status readWide(WholeStates &states, size_t index,
   });
 }
 
-/// Reads the factors of all adapters, by the name of the adapted weight.
+/// Reads the factors of all adapters. The keys of `factors` are the names of
+/// the adapted weights.
 static Status readFactors(WholeStates &states,
                           std::map<std::string, Factors> &factors) {
   const Description &description = states.description();

@@ -7,10 +7,11 @@
 //
 // A mirror is a copy of a parameter. If both are divided over the same mesh
 // axes, each rank fills its part of the mirror from its part of the parameter.
-// If only the parameter is divided over the last axis, the mirror needs the
-// elements of all ranks of that axis. These ranks exchange their parts in
-// chunks. All ranks exchange the same chunks in the same order. A rank that
-// cannot access a state takes part with zeros, so that no rank waits for it.
+// If the parameter is divided over one more axis than the mirror, the mirror
+// needs the elements of all ranks of that axis. These ranks exchange their
+// parts in chunks. All ranks exchange the same chunks in the same order. A rank
+// that cannot access a state takes part with zeros, so that no rank waits for
+// it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -68,8 +69,8 @@ static Status gatherMirror(World &world, const support::MeshGroup &group,
   return Status();
 }
 
-/// Fills a mirror in a run of one rank: copies the part of the parameter that
-/// this rank stores to the mirror, and fills the rest with zeros.
+/// Fills a mirror in a run of one rank. This rank stores only a part of the
+/// parameter. Copies that part, and fills the rest of the mirror with zeros.
 static void fillAlone(const StateInfo &parameter, const StateInfo &mirror,
                       const char *part, char *whole) {
   std::fill_n(whole, mirror.bytes(), 0);

@@ -42,8 +42,8 @@ bool hasNonFinite(ElementType type, const char *data, int64_t count) {
 }
 
 void NonFiniteFinder::operator()(const OpResult &result) {
-  // If a command does not write a whole buffer, the other bytes may still be
-  // those of an earlier buffer at the same address.
+  // If a command does not write a whole buffer, the rest of the buffer may
+  // still contain bytes of an earlier buffer at the same address.
   if (!name_.empty() || !result.type || !result.whole)
     return;
   result.forEachPart([&](const char *data, int64_t bytes) {

@@ -59,8 +59,8 @@ public:
                              int64_t rows, uint64_t seed, int64_t step,
                              int64_t firstRow = 0);
 
-  /// Sets the loss scale, so that the loss is the sum over the targets of the
-  /// batch divided by `targets`, or by 1 if `targets` is 0.
+  /// Sets the loss scale, so that the loss is the sum of the losses of all
+  /// targets of the batch, divided by max(`targets`, 1).
   void writeLossScale(int64_t targets);
 
   /// Writes the inputs of the updates. `gradientScale` is unused unless
@@ -94,7 +94,7 @@ private:
   };
 
   Status writeData(const SequenceSource &source, int64_t first, int64_t rows);
-  /// Writes the inputs that only depend on the rank.
+  /// Writes the inputs that depend only on the rank.
   void writeRank();
   Status bindInput(const ProgramInfo &info, size_t index, char *data);
   Status bindOutput(const ProgramInfo &info, size_t index, char *data);
@@ -107,7 +107,7 @@ private:
   int32_t *tokens_ = nullptr;
   int32_t *targets_ = nullptr;
   int64_t *rng_ = nullptr;
-  int64_t rngColumns_ = 3; ///< 4 if the last column is tp_rank.
+  int64_t rngColumns_ = 3; ///< 4 if the last one contains tensorIndex_.
   double *lossScale_ = nullptr;
   double *rate_ = nullptr;
   int64_t *step_ = nullptr;

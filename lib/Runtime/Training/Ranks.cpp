@@ -206,7 +206,7 @@ Status Ranks::finish(const Status &outcome) {
   if (!world_)
     return outcome;
   for (;;) {
-    // Wait without a limit, because the first rank may write files for any
+    // Wait without a limit, because the first rank may write files for a long
     // time.
     Result<std::vector<Message>> messages =
         exchange("the end", outcome, {}, /*atEnd=*/true, Patience::Unlimited);

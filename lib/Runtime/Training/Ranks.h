@@ -39,8 +39,8 @@ namespace kiln::runtime {
 /// combined values of all ranks.
 struct Ballot {
   bool stop = false; ///< Combined: true if any rank was asked to stop.
-  /// Combined: sums over the ranks, in rank order. Of several ranks with the
-  /// same sequences, only the first counts.
+  /// Combined: the sums of `targets` and of `loss` over the ranks, in rank
+  /// order. Of several ranks with the same sequences, only the first counts.
   int64_t targets = 0;
   double loss = 0;
 };

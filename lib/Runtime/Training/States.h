@@ -40,9 +40,8 @@ Status loadWeights(Engine &engine, int rank, const std::string &path,
                    std::vector<std::string> &notes,
                    std::string *hash = nullptr);
 
-/// Reads the state with each index in `indexes` from the tensor at the same
-/// position in `tensors`. The tensors belong to `weights`, and each tensor has
-/// the shape that its state has in files.
+/// For each i, reads the state with index indexes[i] from tensors[i], a tensor
+/// in `weights`, which must have the shape that the state has in files.
 Status readStates(Engine &engine, int rank,
                   const support::ModelWeights &weights,
                   const std::vector<size_t> &indexes,

@@ -475,8 +475,9 @@ Status TrainingRun::compareStates() {
     return Status();
   Status status;
   std::vector<RankFact> facts = {{"states", 0}};
-  // The shards of a state must be equal on all ranks that have the same indexes
-  // on the axes over which the state is divided.
+  // Compare the shards of a state between ranks that have the same indexes on
+  // the axes over which the state is divided, because these ranks have the same
+  // shard.
   const Description &description = engine_.description();
   for (const StateInfo &state : description.states) {
     bool isCompared =

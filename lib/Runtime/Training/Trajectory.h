@@ -42,7 +42,7 @@ struct RunChoices {
 /// Properties that are fixed at compile time.
 struct BuiltFacts {
   abi::TrainingInfo training;
-  int64_t sequencesPerUpdate = 0; ///< Of all ranks and micro-batches.
+  int64_t sequencesPerUpdate = 0; ///< Includes all micro-batches and ranks.
   int64_t sequenceLength = 0;
   std::string lora;             ///< Options of the adapters, or "none".
   int64_t frozenParameters = 0; ///< Elements of non-trainable parameters.

@@ -22,7 +22,7 @@
 // exchange their outcomes. If the read fails on any rank, for example because
 // the disk of the first rank is full, all ranks return this error, and no rank
 // waits for another rank. A rank that fails between two reads calls finish().
-// The other ranks receive the ballot of finish() in the first vote of their
+// The other ranks receive the error of that rank in the first vote of their
 // next read. After a successful read, the first rank therefore has the elements
 // of all ranks, and may complete its file. States that are not sharded need no
 // messages.

@@ -225,8 +225,8 @@ FailureOr<RowShape> kiln::readRows(rt::KernelOp kernel) {
     if (!dense && getColumnCount(type) != rows->cols)
       return kernel.emitOpError("has an operand or result with rows of ")
              << getColumnCount(type) << " elements at a pitch of " << stride
-             << "; padded rows must have the length of the row program's rows, "
-             << rows->cols;
+             << "; rows with padding must have " << rows->cols
+             << " elements, like the rows of the row program";
     shape.layouts.push_back({dense ? rows->cols : stride});
   }
   shape.program = std::move(*rows);

@@ -36,8 +36,9 @@ constexpr size_t kLongestRun = 1024;
 
 namespace {
 
-/// A range of a slot, or of an instance of a slot with a ring. It contains all
-/// bytes that a launch accesses for any micro-batch.
+/// The range of a slot that contains all bytes that a launch accesses for any
+/// micro-batch. A slot with a ring has one instance per micro-batch in flight;
+/// the range is then within the first instance.
 struct SlotAccess {
   rt::SlotOp slot;
   int64_t begin, end; ///< Arena offsets.
@@ -158,8 +159,9 @@ void Grouping::markGroups(ArrayRef<rt::LaunchOp> equal) {
 }
 
 void Grouping::finish(Run &run) {
-  // Launches with equal kernel, arguments, accumulation, queue, executions and
-  // owner (the only rank that executes them) form one entry. Entries are in
+  // Launches form one entry if they have the same kernel, arguments,
+  // accumulation and queue, are executed for the same micro-batches (getWhen),
+  // and have the same owner (the only rank that executes them). Entries are in
   // order of first appearance.
   using Key =
       std::tuple<Attribute, Attribute, Attribute, Attribute, rt::When, int64_t>;

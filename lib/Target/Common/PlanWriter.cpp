@@ -132,8 +132,8 @@ static std::string meshText(DictionaryAttr mesh) {
 namespace {
 
 /// Bytes that copies transfer between device and host, and bytes of the tensors
-/// of collectives. The tensor of a reduce-scatter or an all-gather counts as a
-/// whole.
+/// of collectives. A reduce-scatter or an all-gather counts the whole tensor,
+/// not one shard.
 struct TransferredBytes {
   int64_t out = 0, in = 0, reduced = 0, scattered = 0, gathered = 0;
 
@@ -166,8 +166,8 @@ static TransferredBytes countTransfers(rt::ProgramOp program) {
   return bytes;
 }
 
-/// For each memory class, the bytes of its slots that are occupied at the peak,
-/// and the bytes of all its slots.
+/// Two sums for each memory class: the bytes of the slots that are occupied at
+/// the peak, and the bytes of all slots.
 using ClassBytes = llvm::MapVector<StringRef, std::pair<int64_t, int64_t>>;
 
 /// Returns the bytes of each memory class on one device. `at` is the index of

@@ -104,7 +104,7 @@ StringRef nameOf(support::DynamicMap map) {
   return map == support::DynamicMap::Signed ? "signed" : "unsigned";
 }
 
-/// Emits the value of the i8 code `code`.
+/// Emits the f32 value that `map` assigns to the i8 code `code`.
 Value emitDecode(ArithBuilder &k, support::DynamicMap map, Value code) {
   std::array<int32_t, 256> bits =
       llvm::bit_cast<std::array<int32_t, 256>>(support::dynamicValues(map));

@@ -51,9 +51,9 @@ Value emitExp(ArithBuilder &k, Value x) {
                              4.16657959e-2, 1.66666655e-1, 5.00000012e-1});
   Value y = k.add(k.fma(p, k.mul(r, r), r), constant(1.0));
   // Compute y * 2^n as y * 2^(n-1) * 2, because n may be 128 and 2^128 is not
-  // an f32. For n = 128, the result overflows to infinity; for n = -126, the
-  // bits of the factor 2^(n-1) are those of 0. The multiplication propagates
-  // NaN.
+  // an f32. The last addition overflows to infinity if the result exceeds the
+  // largest f32. For n = -126, the bits of the factor 2^(n-1) are those of 0,
+  // so the result is 0. The multiplication propagates NaN.
   Value half = k.add(k.shiftLeft(k.bitcast(t, bits), 23),
                      k.constantI(int64_t{126} << 23, bits));
   Value scaled = k.mul(y, k.bitcast(half, type));

@@ -5,19 +5,21 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A unit of work is one key head of one sequence. For each query head of its
-// group and each panel of up to 512 queries, it packs scale * q and dout and
-// computes D = rowsum(dout * o). For each tile of keys that the panel attends
-// to, it packs k, k^T and v^T, and for each block of 64 queries it computes
+// A unit of work is one key head of one sequence. For each query head that uses
+// the key head, and for each panel of up to 512 queries, it packs scale * q and
+// dout and computes D = rowsum(dout * o). For each tile of keys that the panel
+// attends to, it packs k, k^T and v^T, and for each block of 64 queries it
+// computes
 //
 //   p  = exp((scale q) k^T - lse)   dp = dout v^T   ds = p (dp - D)
 //   dv += p^T dout   dk += ds^T (scale q)   dq += ds k
 //
 // dq of the panel stays in scratch memory and is scaled when it is stored.
-// While a panel is processed, dk and dv of the tile are in scratch memory.
+// While a tile of keys is processed, its dk and dv are in scratch memory.
 // Between panels, dk and dv are stored in the results, which the first panel
-// initializes. If the results are bf16, storing would round the sums, so dk and
-// dv of all keys stay in scratch memory until the last panel.
+// initializes. If the results have a narrow type such as bf16, storing would
+// round the sums, so dk and dv of all keys stay in scratch memory until the
+// last panel.
 //
 // dk and dv are thus summed over query heads, then queries, and dq over keys,
 // always in this order. With few key heads, the work is split further: some
@@ -85,10 +87,11 @@ private:
   void loadSums(unsigned arg, int64_t stride, Value firstKey, Value isFirst,
                 Value sum);
   void storeSums(Value firstKey, Value count);
-  /// Processes all blocks of the panel that attend to keys of the packed tile.
+  /// Processes all blocks of queries in the panel that attend to keys of the
+  /// packed tile.
   void panelTile(Value first, Value end, Value firstKey, Role role);
-  /// Computes p and ds of a strip. `rel` is the index of its first query in the
-  /// panel.
+  /// Computes p and ds of a strip, the queries of one register tile. `rel` is
+  /// the index in the panel of the first query of the strip.
   void strip(Value query, Value rel, Value blockRow, Value firstKey);
   void dropBlock(Value firstQuery, Value rel, Value rows, Value firstKey);
   void addTransposed(Value weights, Value rows, Value sum, Value firstQuery,
@@ -104,7 +107,7 @@ private:
   int64_t padded, keyVectors, rowsPerStrip, panelQueries;
   unsigned dqArg;
   bool splitsHeads; ///< A unit of work is less than a key head.
-  bool roundsSums;  ///< dk and dv are bf16 and cannot hold the sums.
+  bool roundsSums;  ///< The type of dk and dv is too narrow for the sums.
   bool keepsSums;   ///< dk and dv of all keys are in scratch memory.
   ScratchLayout layout;
   Value zero, scale;
@@ -337,8 +340,8 @@ void AttentionGradEmitter::startTile(Value member, Value first,
     startSums(dv, shape.kvTile);
     return;
   }
-  // True for the first query head of the group, in the first panel whose
-  // queries attend to the tile.
+  // `isFirst` is true for the first query head of the group, in the first panel
+  // whose queries attend to the tile.
   Value seenBefore = shape.causal ? k.sub(first, firstKey) : first;
   Value isFirst =
       k.bitAnd(k.equal(member, zero), k.less(seenBefore, k.i64Constant(1)));
@@ -457,8 +460,9 @@ void AttentionGradEmitter::dropBlock(Value firstQuery, Value rel, Value rows,
       });
 }
 
-/// Computes sum += weights^T rows for the keys that the block attends to. The
-/// sum of a key is over the queries of the block that attend to the key.
+/// Adds weights^T * rows to `sum` for the keys of the tile that the block of
+/// queries attends to. The sum of a key is over the queries of the block that
+/// attend to the key.
 void AttentionGradEmitter::addTransposed(Value weights, Value rows, Value sum,
                                          Value firstQuery, Value firstKey) {
   Value queryEnd =

@@ -74,8 +74,9 @@ private:
   };
   Place locate(Value index);
   void unit(Value index);
-  /// Computes scores and softmax of a strip. `rel` is the index of its first
-  /// query in the unit of work.
+  /// Computes the scores and the softmax of a strip, the queries of one
+  /// register tile. `rel` is the index in the unit of work of the first query
+  /// of the strip.
   void strip(Value row, Value rel, Value blockRow, Value firstKey);
   void dropBlock(Value row, Value rows, Value firstKey);
   void accumulate(Value row, Value rel, Value rows, Value firstKey);

@@ -13,10 +13,10 @@
 // P^T reads P directly; rows of `b` are contiguous. Operands are first packed
 // into scratch memory, because each tile is read many times and the row strides
 // of tensors are large, so that the rows of a tile often map to the same few
-// cache sets. Scratch has full precision: packing widens bf16 elements, and
-// unpacking rounds to bf16.
+// cache sets. Scratch has full precision: packing widens narrow elements such
+// as bf16, and unpacking rounds to their type.
 //
-// Scores are computed for kRowBlock queries by `keyTile` keys at a time. The
+// Scores are computed for kRowBlock queries by `kvTile` keys at a time. The
 // matmuls have no branches for out-of-range elements:
 // - Queries past the end of the sequence repeat the last query. Their results
 //   are not stored, and sums over queries exclude them.
@@ -93,8 +93,8 @@ public:
   mlir::Type type() const { return fullType; }
   /// The head dimension rounded up to whole vectors: the length of packed rows.
   int64_t paddedDim() const { return padded; }
-  /// Returns the mask of vector `v` of a row of the head dimension; null
-  /// selects all lanes.
+  /// Returns a mask of the lanes of vector `v` of a row that are within the
+  /// head dimension. Returns null if these are all lanes.
   Value columnMask(int64_t v);
 
   /// Returns the number of keys that query `row` attends to; rows past the end
@@ -118,7 +118,7 @@ public:
                 Value packed, Value factor = {});
   /// Computes packed(c, j) = source(min(j, count - 1), c) for all columns c of
   /// the head and keys j in [0, n), where n is `count` rounded up to whole
-  /// vectors. `packed` is a matrix of keyTile columns.
+  /// vectors. `packed` is a matrix of `kvTile` columns.
   void packTransposed(Value source, int64_t stride, Value count, Value packed);
   /// Copies packed rows [0, count) to a tensor.
   void unpackRows(Value packed, Value count, Value destination, int64_t stride,
@@ -131,9 +131,10 @@ public:
   void prefetchStores(Value row, int64_t stride);
 
   /// Emits `body` for the score tile of a strip. Query r of the strip attends
-  /// to the first min(seen[r], keyTile) keys of the tile. `seen` is ascending.
-  /// `body` is emitted once without a mask, and once for every number of
-  /// vectors that a masked tile may need.
+  /// to the first min(seen[r], kvTile) keys of the tile. `seen` is ascending.
+  /// Emits `body` once without a mask, for tiles to which all queries attend
+  /// completely, and with a mask for one or more numbers of vectors, together
+  /// with the branches that select a variant.
   void forSeenKeys(llvm::ArrayRef<Value> seen,
                    llvm::function_ref<void(int64_t vectors, bool masked)> body);
   /// Returns a mask of the lanes of vector `v` whose keys are among the first

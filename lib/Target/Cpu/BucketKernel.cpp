@@ -54,8 +54,8 @@ public:
   }
   /// Returns a vector of 8 64-bit constants.
   Value constants(function_ref<uint64_t(int64_t)> value);
-  /// Selects the level of every lane by a binary tree of selects over the bits
-  /// of its code.
+  /// Selects the level (decoded value) of every lane by a binary tree of
+  /// selects over the bits of the lane's code.
   Value select(ArrayRef<Value> bitMasks, ArrayRef<double> levels);
 
   KernelBuilder k;

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Memory accesses have the alignment of one element. bf16 elements are held in
-// integer registers, since few processors have bf16 registers.
+// Memory accesses have the alignment of one element. bf16 and 8-bit
+// floating-point elements are loaded and stored as integers, since few
+// processors have registers for these types.
 //
 //===----------------------------------------------------------------------===//
 

@@ -55,10 +55,11 @@ public:
 
   Type pointer();
 
-  // Memory accesses. Offsets are i64 and count elements of the given type. bf16
-  // elements are loaded and stored as bf16 values: widen() must convert loaded
-  // values before any other use, and roundTo() must compute the values to be
-  // stored. loadWide() loads and widens, and storeRounded() rounds and stores.
+  // Memory accesses. Offsets are i64 and count elements of the given type.
+  // Narrow floats such as bf16 are loaded and stored without conversion:
+  // widen() must convert loaded values before any other use, and roundTo() must
+  // compute the values to be stored. loadWide() loads and widens, and
+  // storeRounded() rounds and stores.
   Value element(Value pointer, Type type, Value offset);
   Value element(Value pointer, Type type, int64_t offset);
   Value load(Value pointer, Type element);
@@ -70,7 +71,7 @@ public:
   Value loadVector(Value pointer, Type element, Value mask = {});
   void storeVector(Value vector, Value pointer, Value mask = {});
   Value loadAs(Value pointer, mlir::VectorType type, Value mask = {});
-  /// Load and store elements that may be bf16 in memory. The values in
+  /// Load and store elements that may be narrow floats in memory. The values in
   /// registers have full precision.
   Value loadWide(Value pointer, Type element, Value mask = {}) {
     return widen(loadVector(pointer, element, mask));

@@ -25,8 +25,8 @@
 // of one long vector, a slab along the outermost dimension or, in the general
 // case, the whole tensor.
 //
-// A copy moves bits, so it treats bf16 elements as integers. A sum of bf16 is
-// computed in f32.
+// A copy moves bits, so it treats narrow floats such as bf16 as integers. A sum
+// of narrow floats is computed in f32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -271,8 +271,9 @@ KernelLaunch PermuteEmitter::emitChunks() {
           kGrainElements / kUnitElements, 0};
 }
 
-/// Returns true if each index of the outermost destination dimension writes to
-/// a slab of its own.
+/// Divides the destination into slabs, whose size is the destination stride of
+/// the outermost dimension. Returns true if all elements with the same index in
+/// this dimension are written to one slab.
 bool PermuteEmitter::slabsSuffice() const {
   if (outer.empty() || outer.front().dst < kMinSlab ||
       outer.front().dst < std::max(inner.dst, across.dst))

@@ -61,7 +61,7 @@ namespace {
 /// Minimum elements per call.
 constexpr int64_t kGrainElements = 16384;
 constexpr int64_t kVectors = kBlock / kLanes;
-/// Bytes of decoded values that a kernel keeps on the stack.
+/// Maximum bytes of decoded values that a kernel keeps on the stack.
 constexpr int64_t kDecodedBytes = 8192;
 /// Elements per iteration of a loop that decodes a row.
 constexpr int64_t kDecodedAtOnce = 8;
@@ -100,7 +100,7 @@ private:
   using Partials = SmallVector<Value>;
 
   /// Return the element type in memory of a load, of a store, and of the
-  /// location from which a sweep reads a node.
+  /// location from which the current sweep reads a node.
   Type memoryOf(const Node &load) { return elementTypeOf(k, load.stored); }
   Type memoryOf(const Store &store) { return elementTypeOf(k, store.stored); }
   Type memoryOf(NodeId id) {
@@ -160,7 +160,7 @@ private:
   /// Indexed by node: address of the node's row. Computed anew for each sweep.
   SmallVector<Value> bases;
   /// Indexed by store: address of the row that the store writes. Computed anew
-  /// for each unit of work (a chunk of rows) or each row.
+  /// for each row.
   SmallVector<Value> targets;
   /// Keyed by node: the vectors of nodes that are computed for a whole block at
   /// once.

@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A unit of work is a row of the result. The row is a sum of rows of x, each
-// multiplied by a random sign, and is accumulated in memory. If the result is
-// bf16, the sums stay in scratch memory until they are complete.
+// multiplied by a random sign, and is accumulated in memory. If the result has
+// a narrow type such as bf16, the sums stay in scratch memory until they are
+// complete.
 //
 //===----------------------------------------------------------------------===//
 

@@ -24,8 +24,9 @@
 // Shared: staged chunks of rows and one tile of p or ds, in f32.
 // Bytes: gradients are written once; no intermediate results are stored.
 //
-// dk and dv are summed over the query heads of the group, then over queries,
-// and dq over keys, always in order. Each sum is computed by one block.
+// dk and dv are summed over the query heads that use the key head, then over
+// queries, and dq over keys, always in order. Each sum is computed by one
+// block.
 //
 // With dropout, dv is computed from p after dropout, and ds from dp after
 // dropout. D is unchanged, because o is already the result after dropout.

@@ -22,8 +22,9 @@
 namespace kiln::gpu {
 
 /// Returns the library call that may replace `kernel`. Returns std::nullopt if
-/// the module does not request library calls, if the kernel has dropout, or if
-/// suitsVendorLibrary() is false.
+/// the module lacks the attribute `kiln.attention`, if the kernel computes
+/// neither attention nor its gradient, if the element type is not bf16, if
+/// there is dropout, or if suitsVendorLibrary() is false.
 std::optional<abi::VendorAttention> libraryAttentionOf(rt::KernelOp kernel);
 
 } // namespace kiln::gpu

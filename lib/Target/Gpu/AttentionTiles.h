@@ -26,8 +26,8 @@
 // bit-identical to those of the CPU kernels, except for the sign of zeros and
 // for NaN.
 //
-// bf16 rows are widened when they are staged; shared memory and arithmetic are
-// f32.
+// Rows of narrow floats such as bf16 are widened when they are copied to shared
+// memory. Shared memory and arithmetic are f32.
 //
 // Out-of-range elements: rows past the end repeat the last row, columns past
 // the head dimension are zero, and scores of keys that a query does not attend
@@ -95,7 +95,8 @@ public:
   /// key j of the thread is at index i * keysPerThread() + j.
   Values products(const HeadRows &a, Value firstA, Value factor,
                   const HeadRows &b, Value firstB);
-  /// Returns the sum of x*y over the head dimension for each query.
+  /// Returns the sum of x*y over the head dimension for each query of this
+  /// thread. `first` is the first query of the block.
   Values rowSums(const HeadRows &x, const HeadRows &y, Value first);
   /// Reduces the scores of each query over all keys of the tile.
   Values reduce(const Values &scores,

@@ -113,7 +113,7 @@ SmallVector<Value> RowEmitter::forEachTile(
   int64_t begin = inRegisters ? sharedTiles : blockShift ? 1 : 0;
   if (blockShift && !inRegisters)
     runPart(0, false);
-  // A shift moves the columns of each tile by less than one column block
+  // `blockShift` moves the columns of each tile by less than one column block
   // towards the start of the row, so only tile 0 can begin before the row.
   // Tiles 1 to allWhole - 1 are therefore whole with and without a shift.
   int64_t allWhole = program.cols / columns;
@@ -199,8 +199,8 @@ Value RowEmitter::combineTile(const Node &node, Value tile, Value partial,
   return result;
 }
 
-/// Reduces partials in shared memory as a binary tree. All warps compute the
-/// result.
+/// Reduces 64 partials in shared memory as a binary tree. Every warp computes
+/// the same result.
 Value RowEmitter::halvePartials(const Node &node, Value partials) {
   Value lane = k.bitAnd(k.thread(), k.i64Constant(kWarp - 1));
   Value number = blockShift ? k.sub(lane, blockShift) : lane;

@@ -34,7 +34,8 @@ namespace {
 /// memory. Each block has two tiles of 1536 terms and keeps the last tiles of
 /// its row in registers.
 constexpr int64_t kMostThreads = 384, kManyThreads = 256, kFewThreads = 128;
-/// Maximum column blocks of a short and of a medium row.
+/// Maximum number of column blocks (of 64 columns) of a short row, and of a
+/// medium row.
 constexpr int64_t kShortRow = 32, kMiddleRow = 256;
 /// Maximum bytes of per-column values, so that several blocks fit on a
 /// multiprocessor.

@@ -34,8 +34,8 @@ class CudaEmuBackend : public GpuBackend {
 public:
   llvm::StringRef getName() const override { return "cuda-emu"; }
 
-  /// The emulated device computes GEMMs on the host, with the bits of the CPU
-  /// target.
+  /// The emulated device computes GEMMs on the host. The results are
+  /// bit-identical to those of the CPU target.
   kiln::abi::GemmKernel
   getGemmKernel(ElementType type,
                 llvm::ArrayRef<std::string> features) const override {

@@ -323,7 +323,7 @@ private:
     bool plain = op->getNumRegions() || op->hasTrait<OpTrait::IsTerminator>() ||
                  isMemoryEffectFree(op);
     if (!known || !plain || isa<LLVM::AddrSpaceCastOp>(op))
-      return refuse(op, "has no emulation");
+      return refuse(op, "is an op that cuda-emu does not emulate");
     return llvm::Error::success();
   }
 

@@ -15,8 +15,8 @@ namespace kiln::gpu {
 
 namespace {
 
-/// Per lane: the number of words of the operands a and b of an MMA, and the
-/// number of its f32 accumulators.
+/// Words per lane of an MMA: those of the operands a and b together, and those
+/// of the f32 accumulators.
 constexpr int32_t kFactorWords = 6, kSums = 4;
 constexpr int32_t kWords = kFactorWords + kSums;
 

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Code shared by the thread blocks that own keys (FlashKeyGrads.cpp) and those
-// that own queries (FlashQueryGrads.cpp).
+// Code shared by the thread blocks that compute dk and dv for some keys
+// (FlashKeyGrads.cpp) and the thread blocks that compute dq for some queries
+// (FlashQueryGrads.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,9 +21,9 @@ using namespace mlir;
 
 namespace kiln::gpu {
 
-/// Selects the sizes. Compared with one group of own rows per warp, two groups
-/// halve the shared memory traffic per matmul. Two groups are used only if own
-/// rows and scores fit into registers.
+/// Selects the sizes. If a warp owns two groups of 16 rows instead of one, the
+/// shared memory traffic per matmul is halved. Two groups are used only if the
+/// own rows and the scores fit into registers.
 FlashBackward::Sizes FlashBackward::chooseSizes(const AttentionShape &shape) {
   bool isShort = shape.length <= FlashTiles::kBlockRows;
   int64_t dim = shape.headDim;

@@ -21,10 +21,10 @@
 //
 // Launch: sequences * (kvHeads * ceil(length / own keys) + heads * ceil(length
 // / own queries)) blocks of 128 threads.
-// Shared: two stages of the streamed rows; see FlashKeyGrads.cpp and
-// FlashQueryGrads.cpp.
-// Bytes: own rows are read once and gradients are written once; each block
-// reads the streamed rows that it needs.
+// Shared: two stages (buffers) for tiles of the rows that a block does not own;
+// see FlashKeyGrads.cpp and FlashQueryGrads.cpp.
+// Bytes: own rows are read once and gradients are written once; each block also
+// reads the other rows that it needs.
 //
 // Blocks that own keys keep k, v, dk and dv in registers and compute p and ds
 // transposed, with keys as rows; blocks that own queries keep q, dout and dq.
@@ -102,7 +102,7 @@ private:
 
   void ownQueries(Value unit);
   int64_t keyStageBytes() const;
-  /// Returns -D, indexed by row of the lane.
+  /// Returns -D of the queries of this lane, indexed by the lane's row.
   Values ownSums(const OwnRows &dout, const HeadRows &o, Value firstQuery);
   Values addKeys(const OwnRows &q, const OwnRows &dout, const Values &minusD,
                  const Values &minusLse, Value firstQuery, Value tile,

@@ -18,8 +18,8 @@
 //
 // Launch: sequences * heads * ceil(length / queries) blocks of 128 threads,
 // with 64 or 128 queries per block.
-// Shared: two stages. A stage has one tile of k, one tile of v and, with
-// dropout, one mask.
+// Shared: two stages (buffers). A stage has one tile of k, one tile of v and,
+// with dropout, one mask.
 // Bytes: q is read once, o and lse are written once, and each block reads the k
 // and v that its queries attend to.
 //
@@ -70,9 +70,9 @@ struct Sizes {
   int64_t queries() const { return groups * FlashTiles::kBlockRows; }
 };
 
-/// Selects the sizes. Compared with one group per warp, two groups halve the
-/// shared memory traffic per matmul. Two groups are used only if their sums and
-/// scores fit into registers.
+/// Selects the sizes. If a warp has two groups of 16 queries instead of one,
+/// the shared memory traffic per matmul is halved. Two groups are used only if
+/// their sums and scores fit into registers.
 Sizes chooseSizes(const AttentionShape &shape) {
   bool isShort = shape.length <= FlashTiles::kBlockRows;
   int64_t dim = shape.headDim;

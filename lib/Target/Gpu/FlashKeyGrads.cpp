@@ -19,9 +19,9 @@
 //     store(scale dk, dv);
 //
 // Launch: see FlashBackward.h.
-// Shared: two stages, and -D of the current tile. A stage has one tile each of
-// q, dout and o, the lse of the tile's queries and, with dropout, one mask per
-// block of 64 own keys.
+// Shared: two stages (buffers), and -D of the current tile. A stage has one
+// tile each of q, dout and o, the lse of the tile's queries and, with dropout,
+// one mask per block of 64 own keys.
 // Bytes: k and v are read once, dk and dv are written once; each block reads
 // the rows of the queries that attend to its keys.
 //

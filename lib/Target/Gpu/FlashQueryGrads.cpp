@@ -16,8 +16,8 @@
 //     store(scale dq);
 //
 // Launch: see FlashBackward.h.
-// Shared: two stages. A stage has one tile of k, one tile of v and, with
-// dropout, one mask.
+// Shared: two stages (buffers). A stage has one tile of k, one tile of v and,
+// with dropout, one mask.
 // Bytes: q, dout, o and lse are read once and dq is written once; each block
 // reads the k and v that its queries attend to.
 //

@@ -75,7 +75,7 @@ public:
   static constexpr int64_t kWarps = 4;
   static constexpr int64_t kThreads = kWarps * kWarp;
   static constexpr int64_t kGroupRows = 16; ///< Rows of an `a` fragment.
-  /// Own rows per thread block with one group per warp.
+  /// Rows that a thread block owns if each of its warps owns one group of rows.
   static constexpr int64_t kBlockRows = kWarps * kGroupRows;
   static constexpr int64_t kColumns = 8; ///< Columns of an MMA.
   static constexpr int64_t kPair = 2;    ///< Elements per word.
@@ -191,9 +191,9 @@ public:
   Values droppedBy(Value mask, int64_t row, int64_t groups, Value firstKey,
                    int64_t count);
   /// Returns, for each key `row` of the lane's keys and each i in {0, 1}, an i1
-  /// that is true if query `query` + 2 t + i drops the key. The i1 is at index
-  /// row * 2 + i. `masks` holds the masks of `count` queries for each block of
-  /// 64 own keys.
+  /// that is true if query `query` + 2 t + i drops the key, where t = lane % 4.
+  /// The i1 is at index row * 2 + i. `masks` holds the masks of `count` queries
+  /// for each block of 64 own keys.
   Values droppedKeys(Value masks, int64_t groups, int64_t count, Value query);
   /// Returns the factor by which dropout multiplies probabilities that are not
   /// dropped.

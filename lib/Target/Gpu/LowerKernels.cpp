@@ -176,7 +176,7 @@ llvm::Error replaceGpuOps(LLVM::LLVMFuncOp function, DeviceOps &device) {
       foreign = op;
   });
   if (foreign)
-    return refuse(foreign, "has no emulation");
+    return refuse(foreign, "is an op that cuda-emu does not emulate");
   for (Operation *op : ops)
     if (llvm::Error error = replaceGpuOp(op, device))
       return error;

@@ -18,8 +18,9 @@
 
 namespace kiln::gpu {
 
-/// Replaces every arith.truncf from f32 to bf16 in `module`. Two adjacent
-/// vector elements become one packed conversion.
+/// Replaces every arith.truncf from f32 to bf16 in `module`, except on vectors
+/// whose length is not a power of two. One packed conversion converts two
+/// adjacent vector elements.
 void roundInPairs(mlir::ModuleOp module);
 
 } // namespace kiln::gpu

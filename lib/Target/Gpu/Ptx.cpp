@@ -156,8 +156,8 @@ llvm::Error addKernel(mlir::gpu::GPUFuncOp kernel, ModuleOp plain) {
   return replaceGpuOps(function, device);
 }
 
-/// Returns a separate module with the kernels, their shared memory and their
-/// functions.
+/// Returns a separate module with the kernels, their globals and the functions
+/// that they call.
 llvm::Expected<OwningOpRef<ModuleOp>> extractKernels(ModuleOp module) {
   llvm::Expected<mlir::gpu::GPUModuleOp> kernels = findKernelModule(module);
   if (!kernels)

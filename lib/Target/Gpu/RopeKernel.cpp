@@ -37,8 +37,8 @@ using namespace mlir;
 namespace kiln::gpu {
 
 constexpr int64_t kThreads = 256;
-/// Reading cos and sin more than once adds at most 1 / kTablesPart to the bytes
-/// that are accessed if cos and sin are read once.
+/// A kernel may read cos and sin several times, as long as the total number of
+/// bytes that it accesses grows by at most the fraction 1 / kTablesPart.
 constexpr int64_t kTablesPart = 32;
 /// Heads that a thread loads before its first store.
 constexpr int64_t kHeadsAtOnce = 4;

@@ -23,7 +23,8 @@ using row::StoreKind;
 
 /// Column blocks that one iteration of an unrolled loop processes.
 constexpr int64_t kUnrolled = 4;
-/// Registers for the slices that are loaded before the first slice is added.
+/// Maximum registers for the slices that a SumOfSlices load reads before it
+/// adds the first slice.
 constexpr int64_t kSliceWords = 32;
 
 RowEmitter::RowEmitter(GpuBuilder &k, const RowShape &shape,

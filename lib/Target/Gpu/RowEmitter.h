@@ -196,7 +196,8 @@ private:
   llvm::SmallVector<bool> cached;
   using Cache = llvm::DenseMap<std::pair<NodeId, int64_t>, Value>;
   Cache cache;
-  /// Per-column values that a thread of a split kernel loads once for all rows.
+  /// Keyed by node and position: per-column values that a thread of a split
+  /// kernel loads once for all rows.
   Cache columnValues;
   llvm::MapVector<NodeId, RandomSource> randoms;
   int64_t spread = 1;
@@ -211,7 +212,8 @@ private:
   /// column sums are in the result.
   llvm::SmallVector<Value> sharedSums;
 
-  /// Column sums of a chunk that all thread groups of a block process.
+  /// Column sums of a chunk of rows that all groups of a thread block process
+  /// together.
   struct Chunk {
     /// Groups per thread block, and column blocks per tile. Both are 0 if each
     /// group processes its own chunk.

@@ -202,8 +202,8 @@ void RowEmitter::emitChunk(const RowPlan &plan, Value chunk, Value column) {
   }
 }
 
-/// Emits `count` rows; all loads precede all stores. No thread stores to
-/// elements that another thread loads.
+/// Emits `count` rows, with all loads before all stores. This needs no barrier,
+/// since no thread stores to elements that another thread loads.
 void RowEmitter::emitRowsFrom(Value first, int64_t count,
                               ArrayRef<Position> positions) {
   struct Loaded {

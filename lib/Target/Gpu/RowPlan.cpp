@@ -54,9 +54,9 @@ constexpr int64_t kMostRows = 24;
 /// each thread processes only one or two elements, and blocks have kSmallBlock
 /// threads.
 constexpr int64_t kFewThreads = 1 << 15, kSmallBlock = 64;
-/// RowPlan::rowsPerGroup * RowPlan::spread of a split kernel that shares
-/// per-column values and has no column sums, for rows with elements narrower
-/// than f32.
+/// The product RowPlan::rowsPerGroup * RowPlan::spread of a split kernel whose
+/// rows have elements narrower than f32, provided that its groups share
+/// per-column values and that it has no column sums.
 constexpr int64_t kNarrowRows = 4;
 /// Random words per counter. The words of a counter belong to columns c, c +
 /// 16, c + 32 and c + 48.
@@ -118,8 +118,9 @@ bool hasNarrowRows(const RowShape &shape) {
 
 namespace {
 
-/// Returns the columns per thread if the form does not fix them. More than four
-/// columns would need several accesses for elements of more than two bytes.
+/// Returns the number of adjacent columns per thread, for flat and split
+/// kernels. More than four columns would need several accesses for elements of
+/// more than two bytes.
 int64_t freeWidth(const RowShape &shape, Alignments alignments, bool isFlat) {
   bool isNarrow = true;
   forEachElement(shape, [&](unsigned arg, row::Type type, int64_t stride) {
@@ -140,7 +141,7 @@ int64_t countKept(const RowProgram &program, const row::SweepPlan &sweeps) {
   return 2 * llvm::count_if(reads, [](int64_t count) { return count > 1; });
 }
 
-/// Returns the rows per group of threads if the form does not fix them. A group
+/// Returns the number of rows that each group of threads processes. A group
 /// reads the per-column values once for all of its rows. A larger number of
 /// rows per group thus reduces both these reads and the number of thread
 /// blocks.

@@ -19,8 +19,8 @@ namespace kiln::gpu {
 
 /// Columns per column block, and partial results per row reduction.
 constexpr int64_t kBlock = 64;
-/// Maximum columns of a row that is cached in registers: 16 vectors per
-/// operand.
+/// Maximum columns of a row that is cached in registers. A thread then has 16
+/// vectors of each operand.
 constexpr int64_t kCachedColumns = 1024;
 /// Maximum registers that a thread uses for cached rows. A thread has 255
 /// registers.

@@ -18,7 +18,8 @@
 // the sums of its own columns: in registers if it has one column block (split),
 // otherwise in shared memory if they fit, otherwise in the result.
 //
-// Sums have the type of the result: reduce_partial sums bf16 elements in f32.
+// Sums have the type of the result. For sums of bf16 elements, the result of
+// the op reduce_partial is f32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -168,7 +169,7 @@ void RowEmitter::startTile(Value block) {
 /// Adds a term to the tile. Terms of columns past the end are stored too, but
 /// their sums are never stored to the result.
 void RowEmitter::addToTile(size_t i, const Position &position, Value value) {
-  // Wait until the previous tile has been added.
+  // Wait until the previous tile has been added to the sums.
   if (std::exchange(chunk.isEmpty, false))
     k.barrier();
   int64_t columns = chunk.tileBlocks * kBlock;

@@ -322,7 +322,7 @@ kiln.state @m : tensor<4xbf16> {role = #kiln.role<mirror>, of = @w, init = #kiln
 // -----
 
 module attributes {kiln.mesh = {dp = 2 : i64}} {
-// expected-error @below {{is owned by rank 2, expected the index of one of the 2 ranks of the axis 'dp'}}
+// expected-error @below {{is owned by rank 2, expected a rank below 2, the size of the axis 'dp'}}
 kiln.state @w : tensor<8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, shard = #kiln.shard<tensor<8xf32> over "dp" owner = 2>}
 }
 
@@ -335,7 +335,7 @@ kiln.state @w : tensor<4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<
 
 // -----
 
-// expected-error @below {{expected an owner of at least 0 and, with an owner, a single block, got owner 1 and 2 blocks}}
+// expected-error @below {{a tensor with an owner must have a single block and an owner of at least 0, got owner 1 and 2 blocks}}
 #shard = #kiln.shard<tensor<8xf32> over "dp" blocks = 2 owner = 1>
 
 // -----
@@ -352,7 +352,7 @@ kiln.program @train(%x: tensor<4x4xf32>) -> () attributes {kind = #kiln.program_
 
 module attributes {kiln.mesh = {dp = 2 : i64}} {
 kiln.program @train(%x: tensor<4x4xf32>) -> () attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @below {{has a tensor owned by rank 2, expected the index of one of the 2 ranks of the axis 'dp'}}
+  // expected-error @below {{names rank 2 as the owner of a tensor, expected a rank below 2, the size of the axis 'dp'}}
   %s = kiln.all_gather %x over "dp" owners [2] : tensor<4x4xf32> -> tensor<4x4xf32>
   kiln.return
 }

@@ -171,7 +171,7 @@ kiln.program @f(%c: tensor<8xi8>, %s: tensor<4xf32>) attributes {kind = #kiln.pr
 // -----
 
 kiln.program @f(%c: tensor<45xi8>, %s: tensor<5xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{has 5 scales for two tensors, expected an even number: as many for each tensor}}
+  // expected-error @+1 {{has 5 scales for two tensors, expected an even number, half of them for each tensor}}
   %0 = kiln.block_decode %c, %s : (tensor<45xi8>, tensor<5xf32>) -> tensor<90xf32>
   kiln.return
 }

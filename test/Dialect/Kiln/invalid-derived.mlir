@@ -179,7 +179,7 @@ kiln.program @f(%x: tensor<4x8xf32>, %l: tensor<4x2xf32>) attributes {kind = #ki
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{'y' has 9 elements, expected as many as in one of the 4 slices x[i] of 'x', whose shape is [4, 8]}}
+  // expected-error @+1 {{'y' has 9 elements, expected the number of elements of one of the 4 slices x[i]; 'x' has shape [4, 8]}}
   %0 = kiln.reduce_combine %x : (tensor<4x8xf32>) -> tensor<9xf32>
   kiln.return
 }
@@ -195,7 +195,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forwa
 // -----
 
 kiln.program @f(%p: tensor<4xf32>, %q: tensor<5xf32>, %s: tensor<f64>, %n: tensor<i64>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{operand 2 is 'tensor<5xf32>', expected the shape of 'tensor<4xf32>'}}
+  // expected-error @+1 {{operand 2 has type 'tensor<5xf32>', but the parameter has type 'tensor<4xf32>': expected equal shapes}}
   %0:3 = kiln.adam %p, %p, %q, %p, %s, %s, %n {beta1 = 0.9, beta2 = 0.9, eps = 0.0, weight_decay = 0.0} : (tensor<4xf32>, tensor<4xf32>, tensor<5xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>, tensor<i64>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
   kiln.return
 }
@@ -203,7 +203,7 @@ kiln.program @f(%p: tensor<4xf32>, %q: tensor<5xf32>, %s: tensor<f64>, %n: tenso
 // -----
 
 kiln.program @f(%p: tensor<4xf32>, %q: tensor<5xf32>, %s: tensor<f64>, %n: tensor<i64>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{operand 1 is 'tensor<5xf32>', expected the shape of 'tensor<4xf32>'}}
+  // expected-error @+1 {{operand 1 has type 'tensor<5xf32>', but the parameter has type 'tensor<4xf32>': expected equal shapes}}
   %0 = kiln.sgd %p, %q, %s, %s {weight_decay = 0.0} : (tensor<4xf32>, tensor<5xf32>, tensor<f64>, tensor<f64>) -> tensor<4xf32>
   kiln.return
 }
@@ -211,7 +211,7 @@ kiln.program @f(%p: tensor<4xf32>, %q: tensor<5xf32>, %s: tensor<f64>, %n: tenso
 // -----
 
 kiln.program @f(%p: tensor<4xf32>, %q: tensor<5xf32>, %s: tensor<f64>, %n: tensor<i64>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{result 1 is 'tensor<5xf32>', expected the shape of 'tensor<4xf32>'}}
+  // expected-error @+1 {{result 1 has type 'tensor<5xf32>', but the parameter has type 'tensor<4xf32>': expected equal shapes}}
   %0:2 = kiln.momentum %p, %p, %p, %s, %s {mu = 0.9, weight_decay = 0.0} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>) -> (tensor<4xf32>, tensor<5xf32>)
   kiln.return
 }
@@ -235,7 +235,7 @@ kiln.program @f(%p: tensor<4xf32>, %g: tensor<4xf32>, %s: tensor<f64>) attribute
 // -----
 
 kiln.program @f(%p: tensor<4xf32>, %g: tensor<4xf32>, %s: tensor<f64>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{result 1 is 'tensor<3xbf16>', expected the shape of 'tensor<4xf32>'}}
+  // expected-error @+1 {{result 1 has type 'tensor<3xbf16>', but the parameter has type 'tensor<4xf32>': expected equal shapes}}
   %0, %1 = kiln.sgd %p, %g, %s, %s {weight_decay = 0.0} : (tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>) -> (tensor<4xf32>, tensor<3xbf16>)
   kiln.return
 }

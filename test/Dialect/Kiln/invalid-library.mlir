@@ -87,7 +87,7 @@ kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<2x2xf32>
   %v1 = kilnrt.view %a[0] : memref<2xf32>
-  // expected-error @below {{has a library epilogue, so it must have a batch of 1, overwrite its result, have no kernel as an epilogue, and have operands of at most 32 bits}}
+  // expected-error @below {{has a library epilogue, so it must have a batch of 1, overwrite its result, have no kernel as an epilogue, and multiply elements of at most 32 bits}}
   kilnrt.gemm on @compute (ro %v0, ro %v0, rw %v0) grid [1, 1] library "bias" bias(%v1)
 }
 

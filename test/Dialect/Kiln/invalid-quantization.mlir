@@ -57,7 +57,7 @@ kiln.state @w : tensor<36xi8> {frozen, role = #kiln.role<parameter>, init = #kil
 // -----
 
 kiln.program @f(%c: tensor<68xi8>, %t: tensor<272xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{has a 'table', expected none in int8}}
+  // expected-error @+1 {{has a 'table', which only nf4 uses; omit it for int8}}
   %w = kiln.dequantize %c, %t {encoding = #kiln.quantized<int8, tensor<8x8xf32>, block = 64>} : (tensor<68xi8>, tensor<272xf32>) -> tensor<8x8xf32>
   kiln.return
 }
@@ -73,7 +73,7 @@ kiln.program @f(%c: tensor<44xi8>) attributes {kind = #kiln.program_kind<forward
 // -----
 
 kiln.program @f(%c: tensor<68xi8>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{'y' has type 'tensor<4x16xf32>', expected the shape of 'tensor<8x8xf32>'}}
+  // expected-error @+1 {{'y' has type 'tensor<4x16xf32>', but the weight has type 'tensor<8x8xf32>': expected equal shapes}}
   %w = kiln.dequantize %c {encoding = #kiln.quantized<int8, tensor<8x8xf32>, block = 64>} : (tensor<68xi8>) -> tensor<4x16xf32>
   kiln.return
 }

@@ -227,7 +227,7 @@ kiln.program @f(%x: tensor<4x8xf32>, %t: tensor<4x2xf32>) attributes {kind = #ki
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>, %t: tensor<1x2xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{'cos' has shape [1, 2], expected at least 2 rows, each with a length of 2}}
+  // expected-error @+1 {{'cos' has shape [1, 2], expected at least 2 rows of length 2}}
   %0 = kiln.rope %x, %t, %t {heads = 2, sequences = 2} : (tensor<4x8xf32>, tensor<1x2xf32>, tensor<1x2xf32>) -> tensor<4x8xf32>
   kiln.return
 }
@@ -910,7 +910,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{cannot be executed: the order lacks F1; the step has 2 micro-batches}}
+  // expected-error @+1 {{cannot be executed: the order lacks F1; every micro-batch needs an F and a B entry, and the step has 2 micro-batches}}
   %0 = kiln.microbatches sliced(%x) count 2 order <"F0 B0"> : (tensor<4x8xf32>) -> tensor<2x8xf32> {
   ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
     kiln.yield %s : tensor<2x8xf32>
@@ -921,7 +921,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{cannot be executed: the order lacks B0; the step has 2 micro-batches}}
+  // expected-error @+1 {{cannot be executed: the order lacks B0; every micro-batch needs an F and a B entry, and the step has 2 micro-batches}}
   %0 = kiln.microbatches sliced(%x) count 2 order <"F0 F1 B1"> : (tensor<4x8xf32>) -> tensor<2x8xf32> {
   ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
     kiln.yield %s : tensor<2x8xf32>
@@ -943,7 +943,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{cannot be executed: the order 'one-forward-one-backward:3' has 3 micro-batches in flight, but the step has 2 micro-batches}}
+  // expected-error @+1 {{cannot be executed: the order 'one-forward-one-backward:3' has 3 micro-batches in flight, but the step has only 2 micro-batches}}
   %0 = kiln.microbatches sliced(%x) count 2 order <"one-forward-one-backward:3"> : (tensor<4x8xf32>) -> tensor<2x8xf32> {
   ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
     kiln.yield %s : tensor<2x8xf32>

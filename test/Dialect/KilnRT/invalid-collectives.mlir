@@ -65,7 +65,7 @@ kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1]
   %v0 = kilnrt.view %a[32] : memref<8xf32>
   %v1 = kilnrt.view %a[0] : memref<9xf32>
-  // expected-error @below {{has overlapping views of the slot 'a', expected every byte at most once}}
+  // expected-error @below {{has overlapping views of the slot 'a', expected disjoint views}}
   kilnrt.begin all_reduce over "dp" %t on @dp after [@compute] (ro %v0, ro %v1, wo %v0, wo %v1)
   kilnrt.wait %t on @compute
 }
@@ -340,7 +340,7 @@ kilnrt.program @train kind<train> {
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 1]
   %whole = kilnrt.view %a[0] : memref<4x4xf32>
   %shard = kilnrt.view %a[32] : memref<2x4xf32>
-  // expected-error @below {{has overlapping views of the slot 'a', expected every byte at most once}}
+  // expected-error @below {{has overlapping views of the slot 'a', expected disjoint views}}
   kilnrt.begin reduce_scatter over "dp" %t on @dp after [@compute] (ro %whole, wo %whole, wo %shard)
   kilnrt.wait %t on @compute
 }
@@ -357,7 +357,7 @@ kilnrt.program @train kind<train> {
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 1]
   %whole = kilnrt.view %a[0] : memref<4x4xf32>
   %shard = kilnrt.view %a[0] : memref<2x4xf32>
-  // expected-error @below {{has overlapping views of the slot 'a', expected every byte at most once}}
+  // expected-error @below {{has overlapping views of the slot 'a', expected disjoint views}}
   kilnrt.begin all_gather over "dp" %t on @dp after [@compute] (ro %shard, wo %whole)
   kilnrt.wait %t on @compute
 }

@@ -37,7 +37,8 @@ constexpr int64_t step = 4096;
 enum Buffer : int64_t {
   Sum,       ///< All-reduced in place.
   Whole,     ///< Reduce-scattered into Scattered.
-  Padded,    ///< Whole without `missing` elements; reduced into PaddedShard.
+  Padded,    ///< Whole without the last `missing` elements; its sum is
+             ///< scattered into PaddedShard.
   Scattered, ///< This rank's shard of the sum of Whole over all ranks.
   PaddedShard,
   Gathered, ///< The Scattered shards of all ranks.

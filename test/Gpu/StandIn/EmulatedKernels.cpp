@@ -77,7 +77,8 @@ static const fakecuda::Allocation *blockOf(const fakecuda::State &state,
 struct Signature {
   /// Number of parameters; 0 if the PTX does not contain the kernel.
   std::size_t count = 0;
-  /// Words of the argument table; 0 if the kernel has no argument table.
+  /// Number of 8-byte words of the argument table, which has the arguments of a
+  /// group of launches; 0 if the kernel has no argument table.
   std::size_t tableWords = 0;
 };
 

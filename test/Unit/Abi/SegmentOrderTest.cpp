@@ -33,8 +33,8 @@ std::string executions(const SegmentOrder &order, int64_t count) {
   return text;
 }
 
-/// Returns, for each execution of a forward or backward segment, the slot of
-/// its micro-batch in the ring buffers.
+/// Returns, for each execution of a forward or backward segment, the slot (the
+/// index of the buffer instances) that its micro-batch uses.
 std::vector<int64_t> ringSlots(const SegmentOrder &order, int64_t count) {
   std::vector<int64_t> slots;
   for (const SegmentRun &run : order.runs(count))
@@ -123,8 +123,8 @@ TEST(SegmentOrderTest, ErrorsNameTheSegmentAndTheMicrobatch) {
        "the order is for 1048577 micro-batches, expected from 1 to 1048576"},
       {"one-forward-one-backward:3", 2,
        "the order 'one-forward-one-backward:3' has 3 micro-batches in flight, "
-       "but the step has 2 micro-batches"},
-      {"one-forward-one-backward:2", 1, "but the step has 1 micro-batch"},
+       "but the step has only 2 micro-batches"},
+      {"one-forward-one-backward:2", 1, "but the step has only 1 micro-batch"},
       {"F0 B0 F2 B2", 2,
        "the order executes F2, but the step has 2 micro-batches, numbered from "
        "0"},
@@ -134,8 +134,12 @@ TEST(SegmentOrderTest, ErrorsNameTheSegmentAndTheMicrobatch) {
       {"F0 B1 F1 B0", 2,
        "the order executes B1 before F1; the backward segment of a micro-batch "
        "needs the residuals of its forward segment"},
-      {"F0 B0", 2, "the order lacks F1; the step has 2"},
-      {"F0 F1 B1", 2, "the order lacks B0; the step has 2"}};
+      {"F0 B0", 2,
+       "the order lacks F1; every micro-batch needs an F and a B entry, and "
+       "the step has 2"},
+      {"F0 F1 B1", 2,
+       "the order lacks B0; every micro-batch needs an F and a B entry, and "
+       "the step has 2"}};
   for (auto [text, count, message] : cases) {
     Status status = parsed(text).check(count);
     ASSERT_FALSE(status.ok()) << text;
@@ -204,8 +208,9 @@ TEST(SegmentOrderTest, FirstAndLastExecutionOfEachSegment) {
   }
 }
 
-/// Checks the slots of an order: micro-batches in flight have different slots,
-/// and both segments of a micro-batch use the same slot.
+/// Checks the slots of an order: micro-batches between their forward and
+/// backward segments have different slots, and the two segments of a
+/// micro-batch use the same slot.
 void checkSlots(const SegmentOrder &order, int64_t count) {
   ASSERT_TRUE(order.check(count).ok());
   std::map<int64_t, int64_t> inFlight; // Slots by micro-batch.

@@ -20,7 +20,8 @@ using nlohmann::json;
 namespace {
 
 struct Case {
-  /// JSON merged into the configuration; null removes a key.
+  /// A JSON object whose values replace those of the configuration. The value
+  /// "REMOVE" removes its key from the configuration.
   const char *patch;
   const char *message; ///< The error message, starting with the key.
 };

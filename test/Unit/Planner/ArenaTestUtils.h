@@ -29,9 +29,10 @@ inline int64_t roundUp(int64_t value, int64_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
 }
 
-/// Places the buffers in every order, each directly above the buffers placed
-/// before it, and returns the lowest height. One of these orders sorts the
-/// buffers by their offsets in an optimal plan, so the result is the optimum.
+/// Tries every order of the buffers and returns the lowest height. Each buffer
+/// is placed directly above the earlier buffers of the order whose lifetimes
+/// overlap with its lifetime. One of the orders sorts the buffers by their
+/// offsets in an optimal plan, so the result is the optimum.
 inline int64_t bruteForceHeight(const Buffers &buffers) {
   std::vector<size_t> order(buffers.size());
   std::iota(order.begin(), order.end(), 0);

@@ -68,8 +68,8 @@ TEST(ChainSimulate, RecomputesFromACheckpoint) {
                              save(1), backward(1), save(0), backward(0)});
   EXPECT_EQ(cost.error, "");
   EXPECT_EQ(cost.time, 20);
-  // At the peak, in Backward(1), memory holds a_0, a_1, the saved values,
-  // delta_2 and delta_1.
+  // At the peak, in Backward(1), memory holds a_0, a_1, the saved values of
+  // stage 1, delta_2 and delta_1.
   EXPECT_EQ(cost.peak, 10 + 20 + 130 + 30 + 20);
   EXPECT_EQ(cost.peakOp, 5);
   EXPECT_EQ(cost.hostPeak, 7);

@@ -58,8 +58,9 @@ static Chain randomOddChain(std::mt19937 &random, int stages, int options) {
 
 /// Returns the number of forward steps that the checkpointing algorithm Revolve
 /// (Griewank and Walther) needs for l steps with s snapshots, one of which is
-/// the initial state. With beta(s, r) = C(s + r, s), and r the smallest number
-/// such that beta(s, r) >= l, this number is r * l - beta(s + 1, r - 1).
+/// the initial state. Let beta(s, r) = C(s + r, s), and let r be the smallest
+/// integer such that beta(s, r) >= l. The number of forward steps is
+/// r * l - beta(s + 1, r - 1).
 static int64_t revolve(int64_t l, int64_t s) {
   auto beta = [](int64_t s, int64_t r) { // Returns C(s + r, s).
     int64_t product = 1;

@@ -128,8 +128,8 @@ TEST(MachineFile, WriteAndLoad) {
 
 TEST(MachineFile, NotAMachineFile) {
   EXPECT_EQ(complaint(json::array()),
-            "machine 'm.json' is an array of 0, expected an object: kilnc "
-            "--measure-machine writes such files");
+            "machine 'm.json' is an array of 0, expected an object, as in "
+            "the files that kilnc --measure-machine writes");
   EXPECT_FALSE(parseMachine("", "m.json").ok());
   EXPECT_FALSE(parseMachine("{", "m.json").ok());
   EXPECT_FALSE(parseMachine("not JSON", "m.json").ok());

@@ -57,7 +57,7 @@ TEST(Machine, TableIsExactAtItsPoints) {
   }
 }
 
-/// Returns sizes at, between and beyond the points of every table.
+/// Returns sizes below, between and above the sizes in the tables of machines.
 static std::vector<int64_t> sizes() {
   std::vector<int64_t> all;
   for (double size = 1; size < 200000; size *= 1.37)

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Plans are checked by a simulator that shares no code with the planner. The
-// simulator runs the commands one by one. Each of two links executes its copies
-// in the order in which they begin.
+// simulator runs the commands one by one. There is one link to the host and one
+// to the device, and each executes its copies in the order in which they begin.
 //
 //===----------------------------------------------------------------------===//
 

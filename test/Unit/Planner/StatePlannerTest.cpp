@@ -332,11 +332,11 @@ TEST(StatePlanner, GradientsForTheHostDoNotWaitForOthers) {
   problem.hostCapacity = 1000;
   StateChoice host = {UpdatePlace::Host, false, false};
   StateChoice away = {UpdatePlace::Device, false, true};
-  // Both choices copy the gradient to the host. The device can free the
-  // gradient when the copies of two later gradients have started, and no later
-  // than at the update. For the choice `host`, only later gradients with the
-  // choice `host` count. In the second case, there are fewer than two of them,
-  // so the gradients of the first two parameters stay until the updates.
+  // With `host` and with `away`, the gradient is copied to the host. The device
+  // frees it when the copies of two later gradients have started, or at the
+  // update if there are no such copies. For a parameter with the choice `host`,
+  // only later gradients with the choice `host` count. If only the first two
+  // parameters have this choice, their gradients stay until the updates.
   auto peak = [&](std::vector<StateChoice> choices) {
     return evaluateStates(problem, choices).peak;
   };

@@ -26,8 +26,9 @@ Object stage(int64_t index, StringRef layer, const Names &keeps,
                 {"keeps", keeps},       {"repeats", repeats}};
 }
 
-/// A plan with three commands and two states of 1 KiB. Both activations, 3 KiB
-/// together, are live during the second command.
+/// A plan with three commands, two states of 1 KiB each, two activations and a
+/// gradient. During the second command, both activations are live and take
+/// 3 KiB.
 Object smallPlan() {
   return *llvm::json::parse(R"json({
     "predicted_peak_bytes": 5120, "device_arena_bytes": 5120,

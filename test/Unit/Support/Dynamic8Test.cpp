@@ -167,7 +167,7 @@ TEST(Dynamic8, ABlockThatIsNotFiniteDecodesToNoFiniteNumber) {
     }
 }
 
-/// Evaluates the formulas of DynamicSearch.
+/// Returns the code of x by the formulas in the comment on DynamicSearch.
 int codeByTable(DynamicMap map, float x) {
   const DynamicSearch &search = dynamicSearch(map);
   uint32_t bits;

@@ -53,7 +53,8 @@ TEST(ElementType, HalfValuesRoundTrip) {
   EXPECT_EQ(bfloatToFloat(0x3f80), 1.0f);
 }
 
-// The integers differ from a midpoint by less than a double can represent.
+// Some integers are so close to the midpoint of two bf16 numbers that rounding
+// them to f64 first would give the midpoint, and then a wrong bf16 number.
 TEST(ElementType, RoundsIntegersOnce) {
   constexpr int64_t one = int64_t(1) << 60, half = one >> 8;
   const int64_t values[] = {one + half + 1,  one + half, one + 3 * half - 1,

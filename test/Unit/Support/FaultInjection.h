@@ -32,9 +32,9 @@ public:
 /// Injects one fault during its lifetime.
 class Fault {
 public:
-  /// Makes one system call fail with errno `error`: the one with number `call`,
-  /// counted from 1. A failing write first stores half of its bytes. If `kill`
-  /// is true, the process exits instead of failing the call.
+  /// Makes system call number `call`, counted from 1, fail with errno `error`.
+  /// If `kill` is true, this call ends the process instead. If the call is a
+  /// write, half of its bytes are stored first.
   Fault(int call, int error, bool kill = false);
   ~Fault();
   bool fired() const;

@@ -192,7 +192,8 @@ TEST(Int8, ErrorIsAtMostHalfAStep) {
 TEST(Int8, ExtremeValues) {
   constexpr float most = std::numeric_limits<float>::max();
   Int8Layout layout(2, 2, {64, 1, 1});
-  // The first column is an outlier, and bf16 would round it to infinity.
+  // The first column is an outlier. Rounding its elements to bf16 would give
+  // infinities, so they become the largest finite bf16 numbers instead.
   Floats decoded = decode(layout, encode(layout, {most, 0, -most, 1e-45f}));
   EXPECT_EQ(decoded,
             (Floats{3.3895313892515355e38f, 0, -3.3895313892515355e38f, 0}));

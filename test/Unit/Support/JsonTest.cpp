@@ -44,7 +44,7 @@ TEST(Json, KeepsValuesAndTypes) {
 TEST(Json, RejectsWithPosition) {
   expectRejected("", "at byte 0");
   expectRejected("{\"a\": 1,}", "at byte 8");
-  expectRejected("[1 2]", "at byte 4"); // A number ends at the byte after it.
+  expectRejected("[1 2]", "at byte 4"); // The byte after the number 2.
   expectRejected("{\"a\": NaN}", "at byte");
   expectRejected("// comment\n{}", "at byte 0");
   expectRejected("{} x", "at byte 3");

@@ -58,21 +58,24 @@ std::vector<float> studentT() {
   });
 }
 
-/// One element in 200, at random places, is 20 times as large.
+/// Returns normally distributed elements, of which one in 200, at random
+/// places, is multiplied by 20.
 std::vector<float> sparseOutliers() {
   return matrix([](int64_t i) {
     return normal(i, 1) * (uniform(i, 20) < 0.005 ? 20 : 1);
   });
 }
 
-/// Eight input features, the same in each row, are 20 times as large.
+/// Returns normally distributed elements, of which eight columns are multiplied
+/// by 20.
 std::vector<float> outlierColumns() {
   return matrix([](int64_t i) {
     return normal(i, 1) * (i % columns % 128 == 37 ? 20 : 1);
   });
 }
 
-/// Sixteen input features, two in each block, are 60 times as large.
+/// Returns normally distributed elements, of which sixteen columns, two in each
+/// block, are multiplied by 60.
 std::vector<float> hugeColumns() {
   return matrix([](int64_t i) {
     return normal(i, 1) *

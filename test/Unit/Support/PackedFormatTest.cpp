@@ -108,8 +108,8 @@ TEST(PackedFormat, Int4Codes) {
   PackedFormat format = *PackedFormat::named("int4");
   Encoded encoded = encode(format, {-7, 1.4f, 0.6f, 7, -3});
   EXPECT_EQ(encoded.scales, std::vector<float>{1});
-  // The low half of a byte has the even element, and the unused half has the
-  // code of zero.
+  // The low four bits of byte i have the code of element 2 * i. The high four
+  // bits of the last byte are unused and have the code of zero.
   EXPECT_EQ(encoded.codes, (std::vector<uint8_t>{0x91, 0xf9, 0x85}));
   EXPECT_EQ(decode(format, encoded, 5), (std::vector<float>{-7, 1, 1, 7, -3}));
 }

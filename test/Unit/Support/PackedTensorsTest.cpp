@@ -19,8 +19,8 @@ namespace {
 constexpr const char *kGood =
     R"({"version":1,"format":"int8","tensors":{"w":[3,43]}})";
 
-/// Writes a file with the matrix "w", whose elements are decoded to 0, 0.5, 1,
-/// ... modulo 127, and with the vector "b".
+/// Writes a file with the matrix "w" and the vector "b". Element i of the
+/// matrix is decoded to 0.5 * (i % 127).
 void putFile(const std::string &path, const std::string &metadata = kGood,
              std::vector<TensorDeclaration> tensors =
                  {{"w.codes", ElementType::I8, {3, 43}},
@@ -223,7 +223,8 @@ TEST(PackedTensors, NoShards) {
 }
 
 TEST(PackedTensors, ChangedBytes) {
-  // A file with any changed byte in its header is read or rejected.
+  // Whatever byte of the header is changed, the file must either be read or be
+  // rejected with an error message.
   TestDirectory directory;
   putFile(directory / packedFileName);
   const std::string good = readBytes(directory / packedFileName);

@@ -53,8 +53,8 @@ RowCase scales(const std::string &bits) {
   return rowCase;
 }
 
-/// Encodes and decodes x with 8 bits or, if `isPacked` is true, x and z with 4
-/// bits.
+/// Returns a case that encodes and decodes x with 8 bits or, if `isPacked` is
+/// true, encodes x and z with 4 bits.
 RowCase roundTrip(bool isPacked) {
   RowCase rowCase = scales(isPacked ? "4" : "8");
   const std::string tensor = "tensor<$Rx$Cx$T>", scale = "tensor<$Rx$F>",

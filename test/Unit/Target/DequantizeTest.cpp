@@ -21,7 +21,8 @@ using namespace kiln::test;
 
 namespace {
 
-/// Compares the kernel with the decoder, bit for bit, for any codes and scales.
+/// Compares the kernel with decodeNf4(), bit for bit, for random codes and
+/// scales.
 template <typename T> void check(int64_t elements) {
   SCOPED_TRACE(testing::Message() << elements << " elements");
   Nf4Layout layout(elements);

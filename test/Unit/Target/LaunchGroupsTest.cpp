@@ -168,8 +168,8 @@ TEST_F(LaunchGroups, PartsOfASlotCount) {
 }
 
 TEST_F(LaunchGroups, SlotsThatTakeTurnsStayApart) {
-  // Slots b and d share bytes. If the launches ran in reverse order, the first
-  // launch would overwrite d, the result of the second launch, with b.
+  // Slots b and d share bytes. The launches of a group may run in any order, so
+  // the first launch could overwrite d, the result of the second launch.
   EXPECT_EQ(grouped(R"(
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 0]

@@ -116,7 +116,7 @@ void call(Kernel kernel, int64_t begin, int64_t end, Buffers &...buffers) {
 // Node kinds
 //===----------------------------------------------------------------------===//
 
-/// Evaluates a node of each kind.
+/// Returns the value of a node of the given kind with the operands a, b and c.
 template <typename T> T meaningOf(Kind kind, T a, T b, T c) {
   switch (kind) {
   case Kind::Neg:

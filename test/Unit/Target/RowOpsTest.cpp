@@ -496,9 +496,9 @@ TEST_F(RowOps, Adam) {
   }
 }
 
-/// Returns an update of [$R, 256] elements whose optimizer states are codes.
-/// `update` is the op in the body, up to its types; `storage` has "signed" or
-/// "unsigned" for each state.
+/// Returns an update of $R x 256 elements whose optimizer states are stored as
+/// 8-bit codes. `update` is the text of the op in the body, without its types.
+/// `storage` has "signed" or "unsigned" for each state.
 RowCase encodedUpdate(const std::string &update,
                       const std::vector<std::string> &storage, bool isSkipped) {
   const std::string full = "tensor<$Rx256xf32>", codes = "tensor<$Rx256xi8>",

@@ -104,10 +104,11 @@ TEST_F(RowPtx, WideAccessesAndRoundingInPairs) {
       EXPECT_NE(count(body, "st.global.v4.b32"), 0u);
       EXPECT_EQ(count(body, "global.b16"), 0u);
     }
-    // The launch specifies shared memory of more than 48 KiB.
+    // If a kernel needs more than 48 KiB of shared memory, the launch specifies
+    // the size, and the array in the PTX has no size.
     EXPECT_EQ(count(ptx, ".extern .shared .align 16 .b8 classifier_shared[]"),
               1u);
-    // Sums are f32, so there are no conversions.
+    // The results are sums in f32, so nothing is rounded to bf16.
     std::string sums = bodyOf(ptx, "sums");
     EXPECT_EQ(count(sums, "cvt.rn.bf16"), 0u);
     EXPECT_NE(count(sums, "ld.global.v4.b32"), 0u);

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Additions are in token order and in the element type, so the bits are known
-// exactly.
+// Additions are in token order and in the element type of the table, so the
+// bits of the results are known exactly.
 //
 //===----------------------------------------------------------------------===//
 

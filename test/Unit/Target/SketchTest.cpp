@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Checks that the signs equal those of the reference implementation. Tests of
-// the resulting gradients check that the signs are random.
+// A sketch adds up rows with random signs. These tests check that the kernels
+// use the signs of the reference implementation. LossyGradientTest.cpp checks
+// that these signs give unbiased gradients.
 //
 //===----------------------------------------------------------------------===//
 
@@ -76,7 +77,8 @@ void check(int64_t sequences, int64_t length, int64_t kept, int64_t columns) {
       first = y;
     EXPECT_TRUE(sameBits(first, y));
   }
-  // Sums of a few bf16 numbers are exact in f32.
+  // Sums of a few bf16 numbers are exact in f32, so the rounded sums must be
+  // equal bit for bit.
   if constexpr (std::is_same_v<T, Bfloat>)
     EXPECT_TRUE(sameBits(first, converted<T>(want)));
   else

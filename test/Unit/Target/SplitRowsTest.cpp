@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Tests kernels in which many column blocks of a row are in flight at a time,
-// up to a limit. Some rows have slightly more columns than a multiple of this
-// limit, and other rows have fewer columns than the limit.
+// Tests kernels that load many column blocks of a row at the same time, up to a
+// maximum number of blocks. Some rows have slightly more columns than a
+// multiple of this number of blocks, and other rows have fewer columns.
 //
 //===----------------------------------------------------------------------===//
 

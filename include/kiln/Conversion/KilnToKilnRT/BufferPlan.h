@@ -49,8 +49,8 @@ struct Buffer {
   int64_t bytes = 0;
   /// First and last command of the lifetime. If commands of micro-batches and
   /// commands outside of micro-batches use the buffer, the lifetime includes
-  /// both segments of micro-batches. Exception: micro-batches use the buffer
-  /// only in the last execution of the backward segment.
+  /// the whole forward and backward segments, unless micro-batches use the
+  /// buffer only in the last execution of the backward segment.
   int64_t first = INT64_MAX, last = -1;
   /// The number of instances, and the bytes from one instance to the next. A
   /// buffer that is live in both segments of a micro-batch, but not outside of
@@ -111,8 +111,8 @@ struct Command {
   /// the result in the first execution of its forward or backward segment and
   /// adds to it in all later ones.
   int64_t beta = 0;
-  /// The executions of its forward or backward segment in which the command is
-  /// executed; Always outside of micro-batches.
+  /// Says in which executions of its forward or backward segment the command is
+  /// executed. A command outside of micro-batches has the value Always.
   rt::When when = rt::When::Always;
 
   /// Returns true if the command starts an asynchronous transfer.

@@ -126,16 +126,16 @@ public:
   void setPeerTimeout(int64_t seconds);
   int64_t peerTimeout() const; ///< In seconds.
 
-  /// Begins a collective. Its memory must not be accessed until wait() for the
-  /// returned number has returned. As an exception, the shards of an all-gather
-  /// may be read.
+  /// Begins a collective and returns its number, which wait() takes. Until
+  /// wait() has returned, the tensors of the collective must not be accessed,
+  /// except that the shards of an all-gather may be read.
   uint64_t begin(const CollectiveJob &job);
-  /// Waits until the job with this number is done. All earlier jobs are then
-  /// done, too.
+  /// Waits until the collective with this number is done. All jobs that began
+  /// before it are then done, too.
   void wait(uint64_t job);
 
   /// Copies the `bytes` bytes at `mine` of every rank to `all`, in the order of
-  /// the ranks. `what` names the agreement in messages about failures.
+  /// the ranks. `what` names this exchange in messages about failures.
   Status gather(const char *what, const void *mine, int64_t bytes, void *all,
                 Patience patience = Patience::Limited);
   /// Copies the `bytes` bytes at `mine` of rank `from` to `there` of rank 0;

@@ -56,7 +56,8 @@ struct EmuArgument {
 struct EmuLaunch {
   EmuKernel kernel = nullptr;
   std::string_view name; ///< Name of the launch, for messages.
-  /// The arguments of all members, concatenated in member order.
+  /// The arguments of the kernel. For a grouped launch, the arguments of all
+  /// launches in the group, one launch after the other; see `members`.
   std::vector<EmuArgument> arguments;
   std::vector<int64_t> immediates;
   /// The names of the launches (members) that run as one grouped launch; empty

@@ -82,8 +82,9 @@ struct Immediate {
 };
 
 /// The number of an asynchronous transfer, which a CopyStart or a Collective
-/// signals and a CopyWait waits for: `number`, plus `ring` per ring slot (the
-/// number of a micro-batch in flight).
+/// signals and a CopyWait waits for. An execution for a micro-batch uses the
+/// number `number` + `ring` * SegmentRun::slot, so that micro-batches in flight
+/// at the same time use different numbers.
 struct Token {
   int64_t number = -1;
   int64_t ring = 0;
@@ -219,9 +220,9 @@ struct Command {
   abi::GemmEpilogue library = abi::GemmEpilogue::None;
   EpilogueOperand bias, aux;
 
-  // Fill uses `to`; Copy and CopyStart use `from` and `to`. All transfer `size`
-  // bytes. The whole tensors of a Collective have `size` bytes in total, and
-  // elements of type `type`.
+  // Fill uses `to`; Copy and CopyStart use `from` and `to`. Each of these
+  // commands writes `size` bytes. The whole tensors of a Collective have `size`
+  // bytes in total, and elements of type `type`.
   Ref from, to;
   int64_t size = 0;
   /// For a Copy of the shard of this rank from a whole tensor at `from`, the

@@ -125,7 +125,8 @@ struct Division {
   }
 };
 
-/// A state holds a tensor or a shard of one. `shape` is the shape of the shard.
+/// A state holds a whole tensor or a shard (part) of a tensor. `shape` is the
+/// shape of what the state holds.
 ///
 /// A sharded state (isSharded) is divided over the ranks of one or several mesh
 /// axes. The shard may have another number of dimensions than the tensor: three
@@ -172,7 +173,7 @@ struct StateInfo : ValueInfo {
   /// values.
   bool written = true;
   /// False if another rank owns the state. This rank then has no memory for the
-  /// state, and other states may be stored at its address.
+  /// state, and other states may be stored at the address of the state.
   bool isHere = true;
   InitialValue init;
 

@@ -94,8 +94,9 @@ struct TraceEvent {
   double durationUs = 0;
   int64_t flops = 0;
   int64_t bytes = 0;
-  /// Bytes that are live during the event, by slot class, for the memory
-  /// counter track.
+  /// Bytes of the device arena that are live during the event, for the memory
+  /// counter track. Each pair has the name of a SlotClass, which is a kind of
+  /// buffer, and the live bytes of these buffers.
   std::vector<std::pair<std::string, int64_t>> liveBytes;
 };
 
@@ -108,13 +109,14 @@ struct OpResult {
   const std::string &buffer; ///< Name of the buffer.
   const char *data = nullptr;
   int64_t bytes = 0;
-  /// Slot::rowBytes and Slot::rowPitch of the buffer.
+  /// For a matrix with padded rows, the bytes of a row without its padding and
+  /// with its padding, respectively; otherwise 0.
   int64_t rowBytes = 0, rowPitch = 0;
   /// True if every write to the buffer starts at the first byte of the buffer.
   /// Such a write fills the buffer, so all bytes have a value. If false, some
   /// bytes may still have values of an earlier buffer at the same address.
   bool whole = false;
-  /// Slot::type of the buffer.
+  /// The element type of the buffer; see Slot::type.
   std::optional<ElementType> type = std::nullopt;
 
   /// Calls visit(data, bytes) for each row, without its padding, in order. A

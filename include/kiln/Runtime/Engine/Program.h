@@ -7,13 +7,17 @@
 //
 // The program description of docs/reference/program-format.md as structs;
 // Command.h contains the structs of the commands. parseProgramFile returns only
-// valid programs: every reference is within its arena in every execution, every
-// kernel index is in the table, every micro-batch is executed once and its
-// forward segment first, sizes are not negative, every command is on a queue
-// whose engine executes commands of this kind, every asynchronous transfer has
-// a wait, and no command that runs before this wait races with the transfer.
-// The engine relies on these properties and does not check them during
-// execution.
+// programs with these properties, on which the engine relies without checks
+// during execution:
+//
+// - Every reference is within its arena in every execution.
+// - Every kernel index is in the kernel table.
+// - Every micro-batch executes the forward segment once, and afterwards the
+//   backward segment once.
+// - Sizes are not negative.
+// - Every command is on a queue whose engine executes commands of this kind.
+// - For every asynchronous transfer, there is a command that waits for it. No
+//   command that runs before the wait races with the transfer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,7 +57,8 @@ const char *slotClassName(SlotClass slotClass);
 /// The forward and the backward segment are executed once for each micro-batch.
 /// If `first` or `last` is in one of them, the first case that applies defines
 /// the lifetime:
-/// - isOutside is true: all executions of both segments
+/// - the slot holds an input, an output or a state (`isOutside`): all
+///   executions of both segments
 /// - both `first` and `last` are in these segments: one lifetime for each
 ///   micro-batch
 /// - `first` is in the backward segment and `last` after it: from the last
@@ -147,9 +152,9 @@ struct Lifetime {
 struct Program {
   std::vector<int64_t> inputOffsets;  ///< Indexed like ProgramInfo::inputs.
   std::vector<int64_t> outputOffsets; ///< Indexed like ProgramInfo::outputs.
-  /// The commands of all segments (lists of commands). A segment that occurs
-  /// several times in the order of the description has a copy of its commands
-  /// for each occurrence.
+  /// The commands of all segments (lists of commands) in the order in which the
+  /// description lists the segments for execution. If this list names a segment
+  /// several times, `commands` has a copy of its commands for each time.
   std::vector<Command> commands;
   /// The segments in the order of their commands. Together they cover all
   /// commands.
@@ -170,9 +175,8 @@ struct Program {
            microbatches.contains(slot.last);
   }
   /// Returns the lifetime of a slot. If the slot is live during all executions
-  /// of the forward and backward segments, the first command of these segments
-  /// replaces a `first` inside them, and their last command replaces a `last`
-  /// inside them.
+  /// of the forward and backward segments, the lifetime contains all commands
+  /// of these segments.
   Lifetime lifetimeOf(const Slot &slot) const;
   /// Returns " for micro-batch 3", or an empty string if no micro-batch
   /// executes the command.

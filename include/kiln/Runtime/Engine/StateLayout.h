@@ -119,10 +119,9 @@ private:
     int64_t length = 0, part = 0, begin = 0, held = 0;
   };
 
-  /// Enumerates the runs in `range`, a range of the elements that
+  /// Enumerates the runs in `range`. This is a range of the elements that
   /// levels_[depth] divides or, after the last level, of the elements of this
-  /// rank. The element with index i in these elements is element i + `shift` of
-  /// the whole tensor.
+  /// rank. An index i in `range` is the index i + `shift` in the whole tensor.
   template <typename Body>
   void walk(std::size_t depth, const ElementRange &range, int64_t shift,
             Body &body) const {

@@ -104,7 +104,8 @@ public:
 private:
   TokenFile(support::InputFile file, TokenLayout layout, int64_t vocabulary,
             std::optional<uint64_t> shuffleSeed);
-  /// Applies the mask of the tokens [first, first + length) to their targets.
+  /// The targets are the tokens [first, first + length) of the file. Sets those
+  /// for which the mask has a 0 to `ignoredTarget`.
   Status applyMask(int64_t first, int64_t length, int32_t *targets);
 
   support::InputFile file_;

@@ -8,7 +8,8 @@
 // An Engine that runs GPU programs on the emulated device of EmuDevice.h. Where
 // a program does not define the execution order (between streams and within
 // kernels), a seed determines the order in each run. start() verifies that the
-// events of all programs order all conflicting accesses.
+// events with which the streams wait for each other order all conflicting
+// accesses of every program.
 //
 // For a GPU kernel (Command::threads > 0), the entry in the kernel table is an
 // EmuKernel. For a host kernel, the entry is a KernelFunction.

@@ -46,7 +46,8 @@ struct LossScale {
   static constexpr double smallest = 1, largest = 4294967296;
 
   double scale = LossScaleOptions().initial;
-  int64_t cleanSteps = 0; ///< Steps since the last overflow or growth.
+  /// Number of steps since the last overflow or the last doubling of the scale.
+  int64_t cleanSteps = 0;
   /// Number of skipped steps since the optimizer started. Bias corrections do
   /// not count skipped steps.
   int64_t skipped = 0;

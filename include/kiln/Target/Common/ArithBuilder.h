@@ -84,10 +84,11 @@ public:
   Value shiftRight(Value x, int64_t bits); ///< Logical shift.
   Value bitcast(Value x, Type type);
 
-  // bf16 is a storage type: values are widened after loads and rounded before
-  // stores. widen() and roundTo() return values of other types unchanged.
+  // Narrow floats (bf16, f16, 8-bit floats) are used only in memory: values are
+  // widened to f32 after loads and rounded before stores. widen() and roundTo()
+  // return values of other types unchanged.
   Value widen(Value stored); ///< Exact.
-  /// Rounds to nearest even if `stored` is bf16.
+  /// Rounds to nearest even if `stored` is a narrow float.
   Value roundTo(Value x, Type stored);
 
   // Comparisons return i1 or a vector of i1. less() compares integers as signed
@@ -128,8 +129,8 @@ public:
   virtual Value callLibrary(llvm::StringRef name, Value x) = 0;
 
   /// Returns element `index` of a constant table as an i32. `index` is an
-  /// unsigned scalar or vector of at most 32 bits, within the table. Tables of
-  /// equal names have equal elements.
+  /// unsigned scalar or vector of at most 32 bits, within the table. All tables
+  /// with the same name must have the same elements.
   virtual Value lookUp(llvm::StringRef table, llvm::ArrayRef<int32_t> elements,
                        Value index) = 0;
 

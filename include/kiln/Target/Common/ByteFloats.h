@@ -34,8 +34,8 @@ void replaceFloatsByIntegers(
     mlir::Operation *op, llvm::function_ref<bool(mlir::FloatType)> isReplaced);
 
 /// Replaces conversions between 8-bit floating-point types and f32 in `op` by
-/// integer operations, as the FloatFormat of the type defines them, and
-/// replaces the types by i8.
+/// integer operations, as the FloatFormat of the 8-bit type defines them.
+/// Replaces the 8-bit types by i8.
 void expandByteFloats(mlir::Operation *op);
 
 } // namespace kiln

@@ -34,14 +34,14 @@ struct Layout {
 };
 
 /// The parameters of a row program. imm: the immediates of the program. If the
-/// kernel is an epilogue, the first column and the end column of the tile come
-/// before them.
+/// kernel is an epilogue, two more immediates precede these: the first column
+/// and the end column of the tile.
 struct RowShape {
   row::RowProgram program;
-  /// Layouts of the operands, then of the results. Only Full stores, and loads
-  /// with Identity or RowElement access, use the layouts. Tables with Gathered
-  /// or Modulo access have contiguous rows. The program, not the shapes of the
-  /// tensors, defines the number of columns.
+  /// Layouts of the operands, then of the results. Only stores of the kind
+  /// Full, and loads with Identity or RowElement access, use the layouts.
+  /// Tables with Gathered or Modulo access have contiguous rows. The program,
+  /// not the shapes of the tensors, defines the number of columns.
   llvm::SmallVector<Layout> layouts;
   /// True if the kernel is the epilogue of a GEMM and works on one tile.
   bool epilogue = false;
@@ -59,8 +59,8 @@ struct AttentionShape {
   double dropout = 0; ///< Probability; if 0, no dropout code is emitted.
   /// True if rng is an argument; required if dropout > 0.
   bool takesRng = false;
-  /// True if the ranks divide the heads. rng then has a fourth number, the
-  /// index of this rank.
+  /// True if each rank computes only a part of the heads. rng then has a fourth
+  /// number, the index of this rank.
   bool dividesHeads = false;
   /// Keys per tile. Determines the order of summation and thus the rounding.
   int64_t kvTile = 64;
@@ -155,9 +155,10 @@ struct SingleOp {
 /// place is omitted, because it is the same argument as the result.
 llvm::SmallVector<unsigned> argumentOrder(rt::KernelOp kernel);
 
-/// An integer argument of a kernel, or the bits of a floating-point argument.
-/// The argument is `value` in the first execution of the forward or backward
-/// segment that contains the launch, and `value` + `afterFirst` in all others.
+/// An integer argument of a kernel, or the bits of a floating-point argument. A
+/// launch in the forward or backward pass of micro-batches is executed once per
+/// micro-batch: in the first execution, the argument is `value`; in all later
+/// executions, it is `value` + `afterFirst`.
 struct LaunchImmediate {
   int64_t value = 0, afterFirst = 0;
 };

@@ -23,8 +23,8 @@
 namespace kiln {
 
 /// Emits exp(x) with an error of at most 1.5 ULP if the result is at least
-/// 2^-125. Smaller results are flushed to zero, and results above the largest
-/// float are infinity. exp(-inf) is exactly 0.
+/// 2^-125. Smaller results may be flushed to zero, and results above the
+/// largest float are infinity. exp(-inf) is exactly 0.
 mlir::Value emitExp(ArithBuilder &k, mlir::Value x);
 /// Emits log(x): -inf for 0, NaN for negative x.
 mlir::Value emitLog(ArithBuilder &k, mlir::Value x);

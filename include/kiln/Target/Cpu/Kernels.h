@@ -46,9 +46,10 @@ using KernelEmitters = EmitterTable<KernelEmitter>;
 
 /// If RowProgram::flat and RowShape::isDense() are true, a work unit is one
 /// element and the grain is a multiple of 64. Otherwise a work unit is a row,
-/// or a chunk of rows if the program has ColumnPartial stores. If the work unit
-/// is one element and the program has no SumOfSlices loads, the kernel does not
-/// depend on the tensor sizes, and launches of all sizes can share it.
+/// or a chunk of rows if the program has ColumnPartial stores (sums of columns
+/// over a chunk). If the work unit is one element and the program has no
+/// SumOfSlices loads, the kernel does not depend on the tensor sizes, and
+/// launches of all sizes can share it.
 KernelLaunch emitRowKernel(mlir::ModuleOp module, llvm::StringRef name,
                            const RowShape &shape);
 
@@ -63,7 +64,8 @@ KernelLaunch emitAttentionGrad(mlir::ModuleOp module, llvm::StringRef name,
                                const AttentionGradShape &shape);
 KernelLaunch emitRope(mlir::ModuleOp module, llvm::StringRef name,
                       const RopeShape &shape);
-/// A work unit is a column panel; each unit processes all tokens in order.
+/// A work unit is a range of columns of the table gradient. Each unit processes
+/// all tokens in order.
 KernelLaunch emitScatter(mlir::ModuleOp module, llvm::StringRef name,
                          const ScatterShape &shape);
 KernelLaunch emitPermute(mlir::ModuleOp module, llvm::StringRef name,

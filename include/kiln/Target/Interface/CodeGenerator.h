@@ -34,7 +34,7 @@ struct LaunchGeometry {
   int64_t scratchBytes = 0; ///< Scratch memory per host thread.
   int64_t threads = 0;      ///< Threads per GPU block; 0 for a host function.
   int64_t sharedBytes = 0;  ///< Shared memory per GPU block.
-  int64_t tableMembers = 0; ///< Largest group of launches; 0: no groups.
+  int64_t tableMembers = 0; ///< Size of the largest launch group, or 0.
 };
 
 /// The modules that kernels are emitted to. Both members are the same module if
@@ -85,8 +85,9 @@ public:
   virtual llvm::FailureOr<LaunchGeometry>
   emitKernel(rt::KernelOp kernel, KernelModules modules) const = 0;
 
-  /// Adds the device kernels that run on the host processor to the host module.
-  /// Called once, after all kernels have been emitted.
+  /// If the target emulates the device on the host processor, adds a host
+  /// function for each device kernel to the host module. Called once, after all
+  /// kernels have been emitted.
   virtual llvm::Error addHostFunctions(KernelModules modules) const {
     return llvm::Error::success();
   }
@@ -112,7 +113,8 @@ public:
   }
 
   /// The additional runtime archives that executables of this target link. They
-  /// are linked before the other archives, and the first one defines main().
+  /// are linked before all other archives. The first additional archive defines
+  /// main().
   virtual llvm::ArrayRef<llvm::StringLiteral> getRuntimeArchives() const {
     return {};
   }

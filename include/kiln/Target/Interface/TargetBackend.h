@@ -50,8 +50,8 @@ struct FusionRules {
 /// Rules for the launches of a program.
 struct LaunchRules {
   /// True if commands on device memory and commands on host memory run on
-  /// separate queues, which overlap. Each launch then lists the bytes that it
-  /// accesses.
+  /// separate queues, which overlap. Each launch in the program file then lists
+  /// the sizes in bytes of the memory ranges that its arguments occupy.
   bool overlap = false;
   /// True if the runtime can run a group of launches of one kernel as one
   /// launch.

@@ -254,9 +254,9 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
       return op->emitOpError("attribute '")
              << attribute.getName().getValue() << "' is "
              << attribute.getValue()
-             << ", expected an array of integers from 0 to 2147483647, "
-             << (offload ? "in triples (result, lag, lead)"
-                         : "each the lead of a copy");
+             << ", expected an array of integers from 0 to 2147483647: "
+             << (offload ? "triples of result, lag and lead"
+                         : "the leads of copies");
     return success();
   }
   if (attribute.getName() == kKeepAttr) {

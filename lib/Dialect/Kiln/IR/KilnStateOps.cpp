@@ -124,8 +124,8 @@ static LogicalResult checkShardOf(StateOp state) {
              << "', which the module's attribute 'kiln.mesh' does not have";
     if (shard.getOwner() >= ranks)
       return state.emitOpError("is owned by rank ")
-             << shard.getOwner() << ", expected the index of one of the "
-             << ranks << " ranks of the axis '" << shard.getAxis() << "'";
+             << shard.getOwner() << ", expected a rank below " << ranks
+             << ", the size of the axis '" << shard.getAxis() << "'";
     if (shard.getOwner() >= 0 && state.getQuantized())
       return state.emitOpError(
           "is quantized and owned by a single rank; remove the owner, because "
@@ -162,8 +162,9 @@ static bool isSameDivision(ShardAttr a, ShardAttr b) {
   return a.withElementType(b.getType().getElementType()) == b;
 }
 
-/// Returns true if `mirror` has the shape and the division over ranks of
-/// `parameter` or, if `parameter` is a shard, those of the divided tensor.
+/// Returns true if `mirror`, a copy of `parameter`, has the shape and the
+/// division over ranks of `parameter`. If `parameter` is a shard, also returns
+/// true if `mirror` has those of the tensor that was divided.
 static bool mirrorsPart(StateOp mirror, StateOp parameter) {
   ArrayRef<int64_t> shape = mirror.getTensorType().getShape();
   ShardAttr shard = parameter.getShardAttr();

@@ -342,7 +342,8 @@ static bool isSameInSegments(Value a, Value b) {
          isSameInSegments(view->getOperand(0), again->getOperand(0));
 }
 
-/// Checks C1 of kiln.copy_out and kiln.copy_in.
+/// Checks C1 of kiln.copy_out and kiln.copy_in: the only user of the result is
+/// the kiln.copy_wait of this copy.
 static LogicalResult checkToken(Operation *copy) {
   SmallVector<OpOperand *> uses;
   forEachUse(copy->getResult(0), [&](OpOperand &use) { uses.push_back(&use); });

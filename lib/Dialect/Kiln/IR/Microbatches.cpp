@@ -101,7 +101,8 @@ BlockArgument kiln::residualArgumentOf(OpOperand &use) {
       yield ? forwardSegmentOf(yield->getBlock()) : MicrobatchesOp();
   if (!op)
     return {};
-  // The number of arguments may not have been verified yet.
+  // The number of arguments may not have been verified yet, so check that the
+  // argument exists.
   Block::BlockArgListType arguments = op.getBackward().getArguments();
   size_t number = op.getSliced().size() + use.getOperandNumber();
   return number < arguments.size() ? arguments[number] : BlockArgument();

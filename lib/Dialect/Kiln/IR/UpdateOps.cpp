@@ -26,14 +26,15 @@ LogicalResult kiln::verifyUpdate(Operation *op) {
   auto check = [&](StringRef what, unsigned i, Value value) -> LogicalResult {
     auto type = tensorTypeOf(value), wanted = tensorTypeOf(parameter);
     if (type.getShape() != wanted.getShape())
-      return op->emitOpError(what) << " " << i << " is " << type
-                                   << ", expected the shape of " << wanted;
+      return op->emitOpError(what) << " " << i << " has type " << type
+                                   << ", but the parameter has type " << wanted
+                                   << ": expected equal shapes";
     if (computeType(elementTypeOf(type)) != computed)
       return op->emitOpError(what)
              << " " << i << " has element type " << type.getElementType()
              << ", expected an element type whose arithmetic is computed in "
              << irTypeOf(computed, op->getContext())
-             << ", as for operand 0 of type " << wanted;
+             << ", as for the parameter, whose type is " << wanted;
     return success();
   };
   for (unsigned i = 0; i <= states; ++i)

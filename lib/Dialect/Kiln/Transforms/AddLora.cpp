@@ -189,8 +189,9 @@ FailureOr<SmallVector<Linear *>> AddLoraPass::selectLinears() {
     if (linear->conflict)
       return linear->conflict->emitOpError("reads the weight of ")
              << support::inQuotes(linear->layer().str())
-             << ", so --lora cannot adapt this layer: only matmuls may read "
-                "the weight, as their right operand and all in the same layout";
+             << ", so --lora cannot adapt this layer: the weight "
+                "may only be read by matmuls, as the right operand, with the "
+                "same layout in each";
     if (!names.insert(linear->layer()).second)
       return linear->weight.emitError(
                  "--lora: two weights belong to layers named ")

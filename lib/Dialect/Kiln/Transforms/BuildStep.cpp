@@ -59,7 +59,7 @@ struct StepFacts {
   /// The stage of ZeRO: from stage 1 on, each rank updates its shards of the
   /// parameters, and from stage 2 on, micro-batches add to shards of gradients.
   int64_t zero = 0;
-  /// True if micro-batches add to whole gradients in all stages.
+  /// True if micro-batches add to whole gradients in all stages of ZeRO.
   bool wholeGradients = false;
   /// How ZeRO divides states: by elements, or each whole tensor to one rank.
   support::ZeroBy by = support::ZeroBy::Elements;
@@ -517,11 +517,12 @@ LogicalResult StepBuilder::run() {
   gatherStates(std::move(updatedShards), facts.bucketBytes);
   if (types.encodedMoments && !hasEncoded)
     return emitError(module.getLoc())
-           << "no parameter can store its moments as dynamic8: such a "
-              "parameter must have at least "
+           << "the model has no parameter whose moments can be stored as "
+              "dynamic8: only parameters that are not embeddings and have at "
+              "least "
            << kLeastEncoded << " f32 elements, a multiple of "
            << support::dynamicBlock
-           << ", and must not be an embedding; store moments in f32 or bf16";
+           << ", support it; store moments in f32 or bf16";
   if (norm && facts.localRanks > 1)
     norm = averageOverRanks(norm, facts.localRanks);
   builder.setInsertionPoint(ret);

@@ -80,9 +80,8 @@ private:
       if (!isa<FloatType>(element))
         return state.emitOpError("has elements of type ")
                << element
-               << ", which ranks cannot average; let them sum gradients in "
-                  "each "
-                  "step (sync-every=1)";
+               << ", which ranks cannot average; with sync-every=1, ranks sum "
+                  "gradients instead";
       states.push_back(state);
     }
     return success();

@@ -224,8 +224,8 @@ static int64_t extentOf(const ColumnGroup &group) {
   return group.extent ? group.extent : columnsOf(group.values.front());
 }
 
-/// Chooses the number of columns of a block that each rank has. Returns false
-/// if the blocks cannot be divided.
+/// Chooses how many columns of each block a rank has. Returns false if the
+/// blocks cannot be divided.
 bool ColumnGroups::choosePart(ColumnGroup &group) {
   group.extent = extentOf(group);
   for (Value value : group.values)
@@ -271,8 +271,8 @@ bool ColumnGroups::canDivide(ArrayRef<int32_t> set) {
 }
 
 /// Divides each set of linked groups that canDivide() accepts. Visits sets with
-/// wider blocks first, and sets with equally wide blocks in the order of their
-/// first sources.
+/// wider blocks first, and sets with equally wide blocks in the order of the
+/// first matmuls that define values of the sets.
 void ColumnGroups::divide() {
   llvm::EquivalenceClasses<int32_t> linked;
   for (size_t i = 0; i < groups.size(); ++i)

@@ -30,9 +30,9 @@ LogicalResult GradientScheme::check() {
   if (!compression.hasStates() || !train.getInput(InputRole::GradientScale))
     return success();
   return train.emitOpError(
-      "scales the gradients, but a step that is skipped because its gradients "
-      "overflow would still change the compression errors kept for the next "
-      "step; use a precision without gradient scaling, such as bf16");
+      "scales the gradients and skips steps whose gradients overflow, but such "
+      "a step would still update the error feedback of the compression; use a "
+      "precision without gradient scaling, such as bf16");
 }
 
 StateOp GradientScheme::addState(StateOp parameter, StringRef slot,

@@ -40,9 +40,9 @@ static constexpr int64_t kTables = 3;
 /// The fewest rows of a table.
 static constexpr int64_t kLeastRows = 3;
 static constexpr int64_t kBlockPerFactor = 8;
-/// An element is also chosen if the magnitude of its estimate is smaller than
-/// the largest one of the block by at most this fraction, to allow for
-/// rounding.
+/// To allow for rounding, an element is also chosen if the magnitude of its
+/// estimate is smaller than the largest magnitude in the block by at most this
+/// fraction.
 static constexpr double kTie = 1e-6;
 /// Added to the number of chosen elements of a block, which may be 0, before a
 /// division by this number.

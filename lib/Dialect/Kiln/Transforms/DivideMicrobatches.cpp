@@ -30,8 +30,8 @@ namespace kiln {
 using namespace mlir;
 using namespace kiln;
 
-/// Returns true for the start of a copy between device and host, or the wait
-/// for one.
+/// Returns true for the start of a copy between device and host, and for the
+/// wait for such a copy.
 static bool isCopy(Operation *op) {
   return isa<CopyInOp, CopyOutOp, CopyWaitOp>(op);
 }

@@ -22,15 +22,15 @@ inline constexpr int64_t kLeastEncoded = 4096;
 bool hasWholeBlocks(mlir::RankedTensorType type);
 
 /// Returns true if `--states=moments:dynamic8` encodes the optimizer states of
-/// a parameter. `type` is the type of the parameter, and `entry` is its value
-/// at the beginning of the program. The states are not encoded if the parameter
-/// has no whole blocks (hasWholeBlocks), if its arithmetic is f64, or if it is
-/// a table, that is, a matrix of which ops read single rows. The gradient of a
-/// table has mostly rows of zeros.
+/// a parameter. `type` is the type of the parameter, and `entry` is the value
+/// of the parameter at the beginning of the program. The states are not encoded
+/// if the parameter has no whole blocks (hasWholeBlocks), if its arithmetic is
+/// f64, or if it is a table, that is, a matrix of which ops read single rows.
+/// The gradient of a table has mostly rows of zeros.
 bool canEncodeMoments(mlir::RankedTensorType type, mlir::Value entry);
 
-/// Returns true if the blocks of encoded moments are the same whether tensor
-/// parallelism divides the parameter or not.
+/// Returns true if the encoded moments of the parameter `state` consist of the
+/// same blocks whether tensor parallelism divides the parameter or not.
 bool hasBlocksOfMoments(StateOp state);
 
 /// Returns the #kiln.shard of a moment of `state`, a parameter that tensor

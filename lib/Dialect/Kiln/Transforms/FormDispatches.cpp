@@ -72,10 +72,11 @@ private:
   void emit(Group &group);
   void wrap(KernelOpInterface op);
 
-  /// Returns true if two ops may be in one kernel. Forward and backward ops may
-  /// not, because a value that is recomputed for the backward pass would then
-  /// be live from the forward pass on. Host and device ops may not either, and
-  /// neither may ops that different ranks execute.
+  /// Returns true if two ops may be in one kernel. The following pairs may not:
+  ///   - a forward op and a backward op, because a value that is recomputed for
+  ///     the backward pass would then be live from the forward pass on;
+  ///   - an op on the host and an op on the device;
+  ///   - ops that different ranks execute.
   bool mayFuse(Operation *a, Operation *b) {
     if (memoryOf(a) != memoryOf(b) || owners.ownerOf(a) != owners.ownerOf(b))
       return false;

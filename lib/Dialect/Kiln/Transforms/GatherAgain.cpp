@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The backward pass gathers an activation again instead of reading the one that
-// the forward pass gathered. The shard that is gathered again is kept, or
-// recomputed from values that the backward pass reads anyway:
+// The backward pass gathers an activation again, so that the gathered tensor of
+// the forward pass need not be kept. The shard that is gathered again is kept,
+// or recomputed from values that the backward pass reads anyway:
 //
 //   %s = kiln.recompute(%x, ...) { norm }
 //   %h = kiln.all_gather %s                    overlaps with %dg
@@ -76,8 +76,8 @@ Operation *Gatherer::positionFor(Operation *reader) const {
   return position;
 }
 
-/// Returns a shard for the backward pass: the one of the forward pass, or one
-/// that is computed again.
+/// Returns the shard for the backward pass: `shard` itself, or the result of
+/// computing `shard` again if it is not kept anyway and is cheap to compute.
 Value Gatherer::rebuild(OpBuilder &builder, Value shard) {
   Operation *op = shard.getDefiningOp();
   if (!op || isKept(shard, /*except=*/nullptr))

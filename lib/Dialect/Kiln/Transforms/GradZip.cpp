@@ -9,10 +9,11 @@
 // Nemanich and R. Puri, "GradZip: Gradient Compression using Alternating Matrix
 // Factorization for Large-scale Deep Learning" (workshop on systems for machine
 // learning at NeurIPS 2019). A gradient G is approximated by P^T Q. In one
-// step, Q is fixed and the same on all ranks, and the ranks sum the best P for
-// this Q. In the next step, P is fixed, and the ranks sum Q. Here the fixed
-// factor is orthonormal, so that the best other factor is a matmul, and ranks
-// feed their errors back, as in PowerSGD.
+// step, Q is fixed and the same on all ranks. Each rank computes the best P for
+// this Q, and the ranks sum these P. In the next step, P is fixed, and the
+// ranks sum Q. Here the fixed factor is orthonormal, so that a single matmul
+// computes the best other factor. As in PowerSGD, each rank adds its error to
+// its next gradient.
 //
 // A program has the same commands in every step. Every step therefore computes
 // both factors, and multiplies one by 1 and the other by 0.

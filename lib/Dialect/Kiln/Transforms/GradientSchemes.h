@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// kiln-compress-gradients replaces gradients in collectives by compressed ones.
+// kiln-compress-gradients compresses the gradients that collectives sum.
 // The gradients of one collective form a bucket. A scheme builds the ops for a
 // bucket in two parts: the first part replaces the collective, and the second
 // part is before the readers of the results of the collective, so that
@@ -68,8 +68,8 @@ public:
   std::string name() const { return compression.text(); }
   /// Returns a description of the gradients that are compressed, for a message.
   virtual std::string needs() const = 0;
-  /// Returns the number of bytes that are summed in place of a gradient, or
-  /// std::nullopt if gradients of a type are not compressed.
+  /// Returns the number of bytes that are summed in place of a gradient of the
+  /// type `gradient`, or std::nullopt if such gradients are not compressed.
   virtual std::optional<int64_t>
   bytesOf(mlir::RankedTensorType gradient) const = 0;
   /// Reports an error if the program cannot use the scheme. By default, rejects

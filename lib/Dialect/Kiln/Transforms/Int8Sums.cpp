@@ -6,11 +6,11 @@
 //===----------------------------------------------------------------------===//
 //
 // Ranks first sum the scales of their blocks, and then use these sums as common
-// scales: the codes of all ranks add up to at most 127, so that they are summed
-// as integers, without decoding (as in IntSGD: K. Mishchenko et al., "IntSGD:
-// Adaptive Floatless Compression of Stochastic Gradients", ICLR 2022,
-// arXiv:2102.08374, which has one scale for all). Rounding is stochastic, so
-// that the sums are unbiased.
+// scales. With these scales, the codes of all ranks add up to at most 127, so
+// that they are summed as integers, without decoding. IntSGD (K. Mishchenko et
+// al., "IntSGD: Adaptive Floatless Compression of Stochastic Gradients", ICLR
+// 2022, arXiv:2102.08374) also sums integers, but has one scale for all
+// elements. Rounding is stochastic, so that the sums are unbiased.
 //
 //===----------------------------------------------------------------------===//
 

@@ -61,8 +61,9 @@ private:
       if (!state || tensorTypeOf(operand.get()).getElementType() == element)
         continue;
       if (!tensorTypeOf(operand.get()).getElementType().isF32())
-        return program.emitOpError("has a gradient of ")
-               << state << " of type " << operand.get().getType()
+        return program.emitOpError("result ")
+               << index << ", the gradient of " << state << ", has type "
+               << operand.get().getType()
                << ", expected f32 elements, because only f32 is narrowed to "
                << element;
       operand.set(rounded(operand.get(), element));

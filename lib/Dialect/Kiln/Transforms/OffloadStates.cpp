@@ -320,8 +320,8 @@ void StateOffloader::moveUpdates() {
     }
   // All sums over micro-batches are results of one op. If several copies are
   // inserted directly after the same op, the copy that is inserted last comes
-  // first. Insert them in reverse, so that they are in the order of the
-  // updates.
+  // first. Insert the copies in reverse order, so that they are finally in the
+  // order of the updates.
   auto isCompletion = [](const Gradient &gradient) {
     return completionOf(gradient.operand->get()) != nullptr;
   };
@@ -384,10 +384,10 @@ void StateOffloader::moveUpdates() {
 }
 
 /// If the updates are the last ops of the program, as with the norm of all
-/// gradients, moves the updates on the device of states in host memory after
-/// the other updates. The copies of these states then use memory that the other
-/// updates have freed. The updates with the most bytes to copy come first,
-/// because nothing overlaps with the last copies.
+/// gradients, moves `deviceUpdates`, the updates on the device of states that
+/// are stored on the host, after the other updates. The copies of these states
+/// then use memory that the other updates have freed. The updates with the most
+/// bytes to copy come first, because nothing overlaps with the last copies.
 void StateOffloader::orderDeviceUpdates() {
   if (!updatesComeLast(train, findUpdates(module, train)))
     return;
@@ -446,8 +446,8 @@ void StateOffloader::sendBack() {
 }
 
 /// Copies the new values of states that are gathered on the device to the host.
-/// The waits for the copies of the results of all-gather i of such states
-/// precede all-gather i + kUpdatesUnderWay.
+/// All-gather i + kUpdatesUnderWay follows the waits for the copies of the
+/// results of all-gather i, counting only all-gathers of such states.
 void StateOffloader::sendGathered() {
   std::deque<SmallVector<CopyWaitOp>> underWay;
   SmallVector<AllGatherOp> gathers(train.getBlock().getOps<AllGatherOp>());

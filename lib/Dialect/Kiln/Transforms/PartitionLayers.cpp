@@ -63,9 +63,9 @@ private:
 
 } // namespace
 
-/// Replaces the state that `read` reads by the shard of this rank, which has
-/// the shape `shape` and consists of `blocks` blocks. Changes the type of
-/// `read` accordingly.
+/// Replaces the state that `read` reads by this rank's shard of the state. The
+/// shard has the shape `shape` and consists of `blocks` blocks. Changes the
+/// type of `read` accordingly.
 void LayerPartitioner::divideState(ReadOp read, ArrayRef<int64_t> shape,
                                    int64_t blocks) {
   auto state = symbols.lookup<StateOp>(read.getState());

@@ -49,8 +49,8 @@ using namespace kiln;
 /// that share a copy.
 static constexpr int64_t kReach = 8;
 
-/// Returns true for an op that reads its operands at its own position, although
-/// it is not a command.
+/// Returns true for an op that does not count as a command, but reads its
+/// operands at its position between two commands.
 static bool runsBetweenCommands(Operation *op) {
   return isa<CollectiveOpInterface, CollectiveStartOp, TakeShardOp>(op);
 }
@@ -464,8 +464,8 @@ private:
           return read.emitOpError("reads a state in host memory, but the "
                                   "result of the read is used by '")
                  << user->getName()
-                 << "', expected as users only commands, collectives, "
-                    "kiln.take_shard and writes in a program";
+                 << "', expected only uses by commands, collectives, "
+                    "kiln.take_shard or a write in a program";
         left.push_back(user);
       }
     for (Operation *op : llvm::reverse(left))

@@ -26,7 +26,8 @@ struct LowRank : CompressedGradient {
   StateOp error, basis;
   Value corrected; ///< The gradient plus the error of the previous step.
   Value oldBasis, left;
-  Value own, right; ///< The second factor of this rank, and of the sum.
+  /// The second factor of this rank, and the sum of `own` over the ranks.
+  Value own, right;
 };
 
 class PowerSgd final : public GradientScheme {

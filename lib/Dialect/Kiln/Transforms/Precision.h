@@ -19,8 +19,8 @@ inline bool movesElements(mlir::Operation *op) {
                                PadOp, ConcatOp>(op);
 }
 
-/// Moves casts after the broadcasts that are their only readers if the
-/// broadcasts can be part of a row dispatch.
+/// Moves each cast whose only reader is a broadcast after the broadcast, if the
+/// broadcast can be part of a row dispatch.
 void sinkCasts(mlir::Block &block);
 
 } // namespace kiln

@@ -49,7 +49,7 @@ private:
 
 } // namespace
 
-/// Returns the value of a constant in its type.
+/// Returns the value of a constant, rounded to the type of the constant.
 static double valueOf(const Node &node) {
   return node.type == row::Type::F32 ? double(float(node.value)) : node.value;
 }

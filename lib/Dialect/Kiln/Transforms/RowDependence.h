@@ -43,7 +43,7 @@ bool hasRows(mlir::Value value, int64_t rows);
 std::optional<RowDependence> findRowDependence(mlir::Operation *op,
                                                int64_t rows);
 
-/// A value whose rows repeat those of a smaller one.
+/// The tensor `source` whose rows another, larger value repeats.
 struct RepeatedRows {
   mlir::Value source;
   int64_t period; ///< The number of rows of `source`.

@@ -12,9 +12,9 @@
 
 namespace kiln {
 
-/// Low-rank schemes add the previous basis, times this factor, to the next one.
-/// If a gradient is zero, the basis is thus not lost. Otherwise, rounding
-/// absorbs the addend.
+/// Low-rank schemes add the previous basis, times this factor, to the next
+/// basis. If a gradient is zero, the basis is thus not lost. Otherwise the
+/// addend is so small that rounding absorbs it.
 inline constexpr double kKeptPart = 1e-15;
 
 /// Builds operations on rows that schemes with low-rank factors have in common.

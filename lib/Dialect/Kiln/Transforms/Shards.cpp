@@ -17,10 +17,10 @@
 using namespace mlir;
 using namespace kiln;
 
-/// The rows of a matrix are divided if the padding is at most 1/kLeastShare of
-/// the tensor.
+/// A shard of a matrix consists of whole rows if the padding that this requires
+/// is at most 1/kLeastShare of the matrix.
 static constexpr int64_t kLeastShare = 32;
-/// The number of columns of a shard if elements are divided regardless of rows.
+/// Otherwise a shard has this number of columns, under the same condition.
 static constexpr int64_t kColumns = 64;
 
 void kiln::setMesh(ModuleOp module, const support::Mesh &mesh) {

@@ -96,7 +96,8 @@ void StageChain::findCuts(ArrayRef<Operation *> forward, size_t lossBegin) {
   };
 
   // `piece` contains the ops between two consecutive cuts. These ops become a
-  // new stage, or join the preceding stage if none of the ops is heavy.
+  // new stage, or join the preceding stage if none of the ops is heavy (a GEMM
+  // or another expensive op).
   llvm::SmallSetVector<Value, 8> live;
   SmallVector<Operation *> piece;
   for (int64_t i = 0; i < static_cast<int64_t>(lossBegin); ++i) {
@@ -176,7 +177,8 @@ int64_t StageChain::findStageOfFixed(Operation *op) const {
   return isRead ? found : -1;
 }
 
-/// Adds the ops of materializations to their stages.
+/// Adds the ops of materializations, which depend only on states and constants,
+/// to their stages.
 void StageChain::addMaterializations() {
   llvm::SmallSetVector<int64_t, 8> changed;
   for (Operation *op : llvm::reverse(fixedOps))

@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Prefix integrals give the error of one step in constant time. The recurrence
-// is evaluated directly, in O(steps * cells^2), because a derivative that is
-// not monotone, such as that of GELU, does not satisfy the quadrangle
-// inequality that would allow a faster algorithm. Fitting 256 steps takes a
-// second; fitting 16 steps takes 30 ms.
+// of the dynamic programming is evaluated directly, in O(steps * cells^2),
+// because a derivative that is not monotone, such as that of GELU, does not
+// satisfy the quadrangle inequality that would allow a faster algorithm.
+// Fitting 256 steps takes a second; fitting 16 steps takes 30 ms.
 //
 //===----------------------------------------------------------------------===//
 

@@ -294,7 +294,7 @@ static LogicalResult verifyLibrary(GemmOp op) {
       op.getEpilogue() || op.getElement().isF64()) // C4
     return op.emitOpError("has a library epilogue, so it must have a batch of "
                           "1, overwrite its result, have no kernel as an "
-                          "epilogue, and have operands of at most 32 bits");
+                          "epilogue, and multiply elements of at most 32 bits");
   if (usesGelu(library) && op.getElement() != op.getResultElement()) // C4
     return op.emitOpError(
         "applies gelu to a result whose element type is wider than that of the "

@@ -81,7 +81,7 @@ struct Signal {
   Clock clock;
   Operation *command;
   size_t index;
-  int64_t microbatch; ///< Micro-batch of the execution.
+  int64_t microbatch; ///< Micro-batch for which the command was executed.
   bool isAwaited = false;
 };
 
@@ -208,8 +208,8 @@ LogicalResult QueueOrder::touch(CommandOpInterface command, unsigned queue) {
 /// transfer.
 LogicalResult QueueOrder::checkTransferLives(WaitOp wait, const Signal &signal,
                                              size_t index) {
-  // A transfer for which another micro-batch waits counts as in progress in all
-  // micro-batches.
+  // If the wait is for a different micro-batch than the transfer, the transfer
+  // counts as in progress in all micro-batches.
   bool crosses = signal.index > index ||
                  (inMicrobatches &&
                   static_cast<int64_t>(signal.index) >= microbatches->forward &&
@@ -271,7 +271,8 @@ LogicalResult QueueOrder::step(size_t index) {
       knows[queue][other] = issued[other];
     }
   knows[queue][queue] = ++issued[queue];
-  // Ranks that do not own the command skip it, but not its waits.
+  // If another rank owns the command, this rank does not execute it, but waits
+  // for the queues in `after` nevertheless.
   int64_t only = ownerOf(command);
   if ((only == kNoOwner || only == owner) && failed(touch(command, queue)))
     return failure();

@@ -127,8 +127,7 @@ static LogicalResult verifyDisjoint(BeginOp begin, ArrayRef<ViewOp> places) {
         int64_t(sorted[i].getOffset() - sorted[i - 1].getOffset()) <
             sorted[i - 1].getExtent())
       return begin.emitOpError("has overlapping views of the slot '")
-             << sorted[i].getSlotOp().getName()
-             << "', expected every byte at most once";
+             << sorted[i].getSlotOp().getName() << "', expected disjoint views";
   return success();
 }
 
@@ -192,8 +191,7 @@ static LogicalResult verifyCollective(BeginOp begin) {
       return begin.emitOpError("has a shard of type ")
              << shard.getMemRefType() << " owned by rank " << (*owners)[i]
              << ", expected the type " << whole.getMemRefType()
-             << " of the whole tensor and the index of one of the " << ranks
-             << " ranks";
+             << " of the whole tensor and a rank below " << ranks;
   }
   return verifyDisjoint(begin, all);
 }

@@ -109,7 +109,7 @@ static bool isBoundary(SlotOp slot) {
 ///   live only in micro-batches.
 /// - A slot that is live both in and outside of micro-batches is live in all of
 ///   the forward and backward segments, unless its lifetime begins in the last
-///   execution of one of them.
+///   execution of the backward segment.
 /// - A slot that is live in both segments, but not outside of micro-batches,
 ///   has a ring if several micro-batches may be in flight.
 static LogicalResult checkMicrobatches(rt::ProgramOp program) {

@@ -25,7 +25,7 @@
 // TRAINED: error: {{.*}}is trainable and has no 'adapter', but the module has 'kiln.lora', so only states with 'adapter' may be trainable
 // EMPTY: error: {{.*}}has 'kiln.lora', but no state has 'adapter', expected both or neither
 // OTHER: error: {{.*}}has type 'tensor<3x6xf32>', expected a matrix of adapter rank r = 2, as in 'kiln.lora' of the module
-// TIED: error: {{.*}}reads the weight of 'table', so --lora cannot adapt this layer: only matmuls may read the weight, as their right operand and all in the same layout
+// TIED: error: {{.*}}reads the weight of 'table', so --lora cannot adapt this layer: the weight may only be read by matmuls, as the right operand, with the same layout in each
 // SAME: error: --lora: two weights belong to layers named 'down', expected different names
 // SHAPE: error: {{.*}}has type 'tensor<2x7xf32>', expected a matrix with 6 columns, one for each input of @w
 // ALONE: error: {{.*}}has 'adapter', but the module does not have the attribute 'kiln.lora', the options of its adapters

@@ -36,8 +36,8 @@ static HostTensor makeInput(mlir::RankedTensorType type, const Values &values,
   return tensor;
 }
 
-/// Checks a case and stores the largest error relative to the tolerance in
-/// `worst`.
+/// Checks a case and updates `worst`, the largest error of all cases relative
+/// to the tolerance.
 static void checkCase(const GradientCase &one, double &worst) {
   std::string text =
       programOf(one.op, one.properties, one.operands, one.results);
@@ -125,7 +125,8 @@ TEST(GradientCheck, SeesWrongDerivatives) {
       << result->where;
 }
 
-/// The gradient of a value with two uses is the sum of both cotangents.
+/// The gradient of a value with two uses is the sum of the cotangents of these
+/// uses.
 TEST(GradientCheck, AddsUpOverUses) {
   TestModule module(R"(
     kiln.program @f(%x: tensor<2x3xf32>) -> tensor<2x3xf32>

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A perceptron with one hidden layer is differentiated and compressed by the
-// real passes and evaluated in f64. Rebuilding is disabled, so that every
-// residual that can be encoded is encoded.
+// The passes of the compiler differentiate a perceptron with one hidden layer
+// and encode its residuals, the forward values that the backward pass uses. The
+// resulting program is evaluated in f64. No residual is recomputed instead of
+// being encoded, so every residual that can be encoded is encoded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,7 +68,8 @@ std::string modelText(int64_t batch, const std::string &activation,
   return text;
 }
 
-/// The loss and the gradients, keyed by the state's name.
+/// The loss, with the key "loss", and the gradient of each parameter, with the
+/// name of the parameter as the key.
 using Outcome = std::map<std::string, std::vector<double>>;
 
 class Model {
@@ -185,17 +187,18 @@ TEST(LossyGradient, SketchedWeightGradientsAreUnbiased) {
       double mean = sum[name][i] / seeds;
       double deviation = std::sqrt(squares[name][i] / seeds / seeds);
       ASSERT_GT(deviation, 0);
-      // A deviation of five standard errors has a probability of 1 in 1.7
-      // million.
+      // An unbiased mean deviates by more than five standard errors with a
+      // probability of 1 in 1.7 million.
       EXPECT_LT(std::abs(mean), 5 * deviation) << "element " << i;
       bias += mean * mean;
       variance += squares[name][i] / seeds;
       norm += exact[name][i] * exact[name][i];
     }
     // The squared error of the mean of 1,000 samples, summed over all elements,
-    // is at most 4 times its expected value.
+    // must not exceed 4 times its expected value.
     EXPECT_LT(bias, 4 * variance / seeds);
-    // A single estimate has a large error, so averaging is needed.
+    // A single estimate must have a large error. Otherwise, the small error of
+    // the mean would not show that the estimates are unbiased.
     EXPECT_GT(variance, 0.05 * norm);
   }
 }

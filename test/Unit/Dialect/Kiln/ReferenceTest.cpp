@@ -406,8 +406,10 @@ TEST(Reference, ASkippedStepKeepsAll) {
 }
 
 TEST(Reference, CopiesAreRoundedFromTheStoredParameter) {
-  // In f32, 1 + 2^-11 + 2^-26 is rounded to 1 + 2^-11, which is halfway between
-  // two f16 numbers. The caller rounds the copy to f16.
+  // The updated parameter is 1 + 2^-11 + 2^-26. The op rounds the copy to f32,
+  // the type of the parameter, which gives 1 + 2^-11. The caller then rounds it
+  // to f16. Because 1 + 2^-11 is halfway between two f16 numbers, rounding the
+  // parameter directly to f16 would give another number.
   auto updated = evaluate("kiln.sgd", "weight_decay = 0.0",
                           {"1xf32", "1xf32", "f64", "f64"}, {"1xf32", "1xf16"},
                           {{1}, {0x1p-11 + 0x1p-26}, {1}, {-1}});

@@ -65,8 +65,8 @@ inline Bytes sumFrom(int first, ElementType type, int64_t i,
   return bytes;
 }
 
-/// Sets the ends of the spans and returns a collective over the spans. The
-/// spans must outlive the job.
+/// Sets CollectiveSpan::end of all spans, and returns a job for a collective
+/// over the spans, which must outlive the job.
 inline CollectiveJob jobOf(Collective collective,
                            std::vector<CollectiveSpan> &spans,
                            ElementType type = ElementType::F32) {

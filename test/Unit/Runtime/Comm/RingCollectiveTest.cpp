@@ -17,7 +17,8 @@ using namespace kiln;
 
 namespace {
 
-/// Returns the sums in the order that RingCollective.h defines.
+/// Returns the sum of the arrays of all ranks. RingCollective.h defines the
+/// order of its terms.
 Bytes expectedSum(ElementType type, int64_t count,
                   const std::vector<Bytes> &all) {
   int ranks = int(all.size());
@@ -55,8 +56,8 @@ TEST(RingCollectiveTest, SendsTwiceTheBytesExceptForTheOwnShare) {
   EXPECT_EQ(allReduceBytes(1000, ElementType::F32, 2, 0), 2 * 4000 / 2);
   EXPECT_EQ(allReduceBytes(1000, ElementType::F32, 4, 3), 2 * 4000 * 3 / 4);
   EXPECT_EQ(allReduceBytes(7, ElementType::F64, 1, 0), 0);
-  // The parts have 3, 2 and 2 elements. The 3 ranks together send every part 2
-  // * (3 - 1) times.
+  // The parts have 3, 2 and 2 elements. In each of the two phases, a rank sends
+  // all parts except one.
   EXPECT_EQ(allReduceBytes(7, ElementType::I8, 3, 0), 14 - 2 - 2);
   EXPECT_EQ(allReduceBytes(7, ElementType::I8, 3, 1), 14 - 2 - 3);
   EXPECT_EQ(allReduceBytes(7, ElementType::I8, 3, 2), 14 - 3 - 2);

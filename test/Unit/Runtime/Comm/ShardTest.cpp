@@ -96,8 +96,8 @@ private:
   std::vector<Bytes> wholes_, shards_;
 };
 
-/// Returns the number of bytes of the shards of all ranks with their padding,
-/// which is the largest size of a sum.
+/// Returns the number of bytes of the shards of all ranks, including padding.
+/// World::reserve() needs this number as the size of a sum.
 int64_t paddedBytes(const Bucket &bucket, ElementType type, int ranks) {
   int64_t elements = 0;
   for (const Sizes &sizes : bucket)

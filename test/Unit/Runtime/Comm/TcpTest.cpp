@@ -205,7 +205,7 @@ TEST(TcpTest, StrangersAreIgnored) {
     stop = true;
   });
   onEach(size, [&](int rank) {
-    // The ranks arrive after the strangers.
+    // The other ranks connect after the strangers, which are not ranks.
     while (rank > 0 && !stop)
       std::this_thread::sleep_for(milliseconds(5));
     Result<std::unique_ptr<World>> world =
@@ -226,7 +226,7 @@ TEST(TcpTest, TheOldestOfManySilentConnectionsAreClosed) {
     for (int i = 0; rank == 1 && i < 100; ++i)
       silent.push_back(connectRaw(port));
     // Every connection has 10 s to send a greeting. Rank 0 closes the first
-    // connection earlier.
+    // connection earlier, because too many connections are silent.
     char byte = 0;
     TcpClock::time_point begin = TcpClock::now();
     if (rank == 1)

@@ -200,8 +200,8 @@ TEST(WorldTest, AFetchIsPatientAndOtherRanksDoNotWaitForIt) {
 }
 
 TEST(WorldTest, AVoteIsNoPartOfASum) {
-  // Rank 0 starts a sum while rank 1 calls agree(). The messages of both have 8
-  // bytes, but they must not be confused.
+  // Rank 0 starts a sum while rank 1 calls agree(). The messages of the sum and
+  // those of agree() have 8 bytes, but must not be confused.
   ThreadWorlds worlds(2, /*peerTimeout=*/1);
   std::thread other([&] {
     EXPECT_FALSE(worlds[1].agree("the vote", int64_t(5), AgreeBy::Sum).ok());

@@ -247,9 +247,9 @@ TEST(BlasLtTest, WithEpilogues) {
           }
 }
 
-/// Runs a GEMM without an epilogue and with biases at two addresses. The two
-/// GEMMs with a bias share the choice of an algorithm, and the GEMM without a
-/// bias has its own.
+/// Runs three GEMMs: one without an epilogue, and two with biases at different
+/// addresses. The algorithm is chosen once for the two GEMMs with a bias, and
+/// once for the GEMM without a bias.
 TEST(BlasLtTest, WithSeveralBiases) {
   Case test = {
       ElementType::F32, ElementType::F32, false, false, 1, false, 4096};
@@ -312,7 +312,7 @@ TEST(BlasLtTest, RefusesEpiloguesElsewhere) {
   expect(good, Json::object(), "epilogue");
   expect(good, 3, "");
   expect(good, {{"epilogue", "dgelu"}, {"aux", device(0)}},
-         "rows of 5 elements, expected a multiple of 8");
+         "rows of 5 elements, expected a row length that is a multiple of 8");
   expect(even, {{"epilogue", "dgelu"}, {"aux", device(8)}},
          "does not begin at a multiple of 16 bytes");
   expect(even, {{"epilogue", "dgelu"}, {"aux", device(16 * 1024)}},

@@ -27,8 +27,8 @@
 
 namespace kiln::runtime::fakecuda {
 
-/// A kernel launch. Each parameter has 8 bytes; the words of an argument table
-/// are consecutive.
+/// A kernel launch. Each parameter has 8 bytes. If the first parameter of the
+/// kernel is an argument table, each word of the table is one parameter.
 struct Launch {
   unsigned blocks;
   unsigned threads;
@@ -40,7 +40,8 @@ struct Launch {
 struct Kernel {
   std::size_t parameters;
   std::function<void(const Launch &)> run;
-  /// Words of the argument table; 0 without a table.
+  /// Number of 8-byte words of the argument table, which has the arguments of
+  /// several launches; 0 if the kernel has no table.
   std::size_t tableWords = 0;
 };
 
@@ -79,7 +80,8 @@ struct Settings {
   bool onlyPtx = false;
   /// The limit of dynamic shared memory per block.
   int mostSharedBytes = 163 * 1024;
-  /// The kernel that faults, and the index of the faulty launch.
+  /// The kernel that faults, and the index of the faulty launch among the
+  /// launches of this kernel.
   std::string faultyKernel;
   int64_t faultyLaunch = 0;
   /// The times in milliseconds of the algorithms that cuBLASLt proposes for

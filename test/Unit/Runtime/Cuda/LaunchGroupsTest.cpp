@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::size_t tableWords = 2 * tableMembers;
 
-/// For each launch on the GPU, the number of launches of the program (its
-/// members) that it executes.
+/// For each launch on the GPU, the number of its members. A member is a launch
+/// of the program; one launch on the GPU executes a group of them.
 std::vector<unsigned> launches;
 
 void add(const fakecuda::Launch &launch) {

@@ -106,7 +106,7 @@ TEST_F(MemberTest, HaveEquallyManyArguments) {
   launch.arguments.pop_back();
   EXPECT_EQ(device.run(launch),
             "cuda-emu: kernel 'all': 5 arguments cannot be divided equally "
-            "among 3 members of the launch");
+            "among 3 members of the launch group");
 }
 
 } // namespace

@@ -88,7 +88,7 @@ TEST(AllReduceTest, ReadsTheSum) {
 
 struct Damage {
   const char *name;
-  const char *key; ///< A member of the sum, or of the description.
+  const char *key; ///< JSON member of the sum command or the description.
   Json value;
   const char *message;
 };

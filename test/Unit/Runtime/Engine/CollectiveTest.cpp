@@ -5,11 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Tests the toy's program "evaluate" with additional commands at its beginning:
-// one collective of each kind and a copy of a shard. They run over three ranks,
-// which are all ranks or those of an axis. The tensors of 1000 elements are in
-// the two tables of the toy. The shards have 334 elements, so that the shard of
-// the last rank ends with two zeros.
+// Tests the program "evaluate" of the toy (see ToyProgram.h) with additional
+// commands at its beginning: one collective of each kind and a copy of a shard.
+// The collectives run over three ranks: all ranks, or the ranks of an axis of a
+// mesh. The tensors of 1000 elements are in the two tables of the toy. The
+// shards have 334 elements, so that the shard of the last rank ends with two
+// zeros.
 //
 //===----------------------------------------------------------------------===//
 
@@ -276,7 +277,7 @@ TEST(CollectiveTest, TensorsAndShardsDoNotOverlap) {
                             ", but a collective accesses every byte at most "
                             "once");
     damaged["shards"] = {{last + 4, 0}};
-    // No tensor of this collective has these bytes.
+    // These shards are behind the tensor, so they do not overlap with it.
     EXPECT_EQ(refusal(json).find("overlap"), std::string::npos)
         << refusal(json);
   }
@@ -322,7 +323,7 @@ TEST(CollectiveTest, OnlyACopyOnOneQueueTakesAShard) {
   copy["queue"] = "dp";
   expectRefusal(json,
                 "is given, but a copy_start cannot copy the shard of a rank: "
-                "use a copy");
+                "use the command 'copy'");
 }
 
 /// Returns a description in which, while all collectives are in flight, a

@@ -297,8 +297,12 @@ TEST(CommandOrderTest, EachQuestionIsAboutOneKind) {
           << commandKindName(ofKind(kind));
 }
 
-/// Returns a program of these commands: fill; forward: copy, fill; backward:
-/// copy, and fills in the first and in the last execution; end: copy.
+/// Returns a program with two micro-batches and these commands:
+///   begin      0 fill
+///   forward    1 copy, 2 fill
+///   backward   3 copy, 4 fill (only in the first execution of the segment),
+///              5 fill (only in the last execution)
+///   end        6 copy
 Program twoMicrobatches(const char *text) {
   using Kind = Command::Kind;
   std::vector<Command> commands;
@@ -366,7 +370,8 @@ TEST(CommandOrderTest, LifetimesOfSlots) {
   EXPECT_EQ(life(2, 2), std::tuple(true, 2, 2));
   EXPECT_EQ(life(0, 2), std::tuple(false, 0, 5));
   EXPECT_EQ(life(2, 7), std::tuple(false, 1, 7));
-  // A slot is live from the last execution of the backward segment to the end.
+  // If a slot begins in the backward segment and ends after all micro-batches,
+  // it is live from the last execution of the segment.
   EXPECT_EQ(life(4, 7), std::tuple(false, 4, 7));
   EXPECT_EQ(life(4, 7, true), std::tuple(false, 1, 7));
   EXPECT_EQ(life(0, 6), std::tuple(false, 0, 6));

@@ -24,7 +24,7 @@ inline Result<ProgramFile> read(const nlohmann::json &description) {
 /// A change of one value of a description.
 struct Damage {
   const char *name;
-  const char *pointer;  ///< JSON pointer below the member that a test changes.
+  const char *pointer;  ///< JSON pointer, relative to the `root` of a test.
   nlohmann::json value; ///< New value; "discarded" removes the member.
   const char *message;  ///< A part of the expected error.
 };

@@ -251,8 +251,8 @@ TEST(LowPrecisionGemmTest, TheFirstMicrobatchStartsTheSum) {
 
 static void checkRoundsOnce(GemmKernel kernel, int64_t blockDepth) {
   // The first block has the terms 1 and 2^-8, and the second block has the term
-  // 2^-8. If the sum were rounded to bf16 after each block, the result would be
-  // 1.
+  // 2^-8. Their sum, 1 + 2^-7, is a bf16 number. If the sum were rounded to
+  // bf16 after each block, the result would be 1.
   Product product({16, 16, 2 * blockDepth, 1, 1, 1}, false, false,
                   {kernel, ElementType::BF16, ElementType::BF16},
                   GemmBeta::Zero);

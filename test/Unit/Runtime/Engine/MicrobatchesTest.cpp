@@ -282,15 +282,14 @@ INSTANTIATE_TEST_SUITE_P(
                "'programs.train.order[1].forward' is 'backwards', expected the "
                "name of a segment"},
         Damage{"OneSegment", "/order/1/backward", "forward",
-               "'programs.train.order[1].backward' is 'forward', which 'order' "
-               "contains several times, but a segment of the micro-batches "
-               "occurs only once"},
+               "'programs.train.order[1].backward' is 'forward', a segment of "
+               "the micro-batches, which 'order' may contain only once"},
         Damage{"SegmentBefore", "/order/0", "forward",
-               "'programs.train.order[1].forward' is 'forward', which 'order' "
-               "contains several times"},
+               "'programs.train.order[1].forward' is 'forward', a segment of "
+               "the micro-batches, which 'order' may contain only once"},
         Damage{"SegmentAfter", "/order/2", "backward",
-               "'programs.train.order[2]' is 'backward', which 'order' "
-               "contains several times"},
+               "'programs.train.order[2]' is 'backward', a segment "
+               "of the micro-batches, which 'order' may contain only once"},
         Damage{"Second",
                "/order/2",
                {{"forward", "end"}},
@@ -314,9 +313,10 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"OrderText", "/order/1/order", "alternating",
                "'programs.train.order[1].order' is invalid: the order has the "
                "entry 'alternating'"},
-        Damage{"OrderOfOneMicrobatch", "/order/1/order", "F0 B0",
-               "the order lacks F1; the step has 2 "
-               "micro-batches"},
+        Damage{
+            "OrderOfOneMicrobatch", "/order/1/order", "F0 B0",
+            "the order lacks F1; every micro-batch needs an F and a B entry, "
+            "and the step has 2 micro-batches"},
         Damage{"BackwardFirst", "/order/1/order", "F0 B1 F1 B0",
                "the order executes B1 before F1"},
         Damage{"StrideOutside",
@@ -340,8 +340,8 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"RefOfFour",
                "/segments/1/commands/0/args/0",
                {64, 0, 0, 0},
-               "is not [offset, stride] or [offset, stride, ring], optionally "
-               "followed by \"host\""},
+               "is not [offset, stride] or [offset, stride, ring], either "
+               "with \"host\" as an optional last element"},
         Damage{"RefOfText",
                "/segments/1/commands/0/args/0",
                {"host"},
@@ -420,7 +420,7 @@ TEST(DamagedMicrobatchesTest, ShortDescriptionsOfManyTokens) {
                         {"queue", "copy_out"}});
   evaluate.update(toy::inMicrobatches(
       commands, {0, 0, std::size_t(copies), slots, "alternate", slots}));
-  EXPECT_NE(refusal(json).find("needs token 16793599, expected a token below "
+  EXPECT_NE(refusal(json).find("uses token 16793599, expected a token below "
                                "16777216"),
             std::string::npos)
       << refusal(json);

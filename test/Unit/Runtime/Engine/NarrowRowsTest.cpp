@@ -64,8 +64,8 @@ TEST_P(NarrowRowsTest, RoundsToNearestEven) {
                                1.01171875f,
                                1.00048828125f, // A tie of f16.
                                1.00146484375f,
-                               65504.0f, // The largest f16, and a tie.
-                               65520.0f,
+                               65504.0f, // The largest f16.
+                               65520.0f, // A tie of 65504 and 2^16.
                                0x1p-25f, // A tie of 0 and the smallest f16.
                                0x1.8p-24f,
                                std::nextafter(1.00390625f, 2.0f),

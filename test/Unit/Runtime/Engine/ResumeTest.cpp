@@ -198,8 +198,8 @@ TEST_F(ResumeTest, AnotherExecutableIsRefusedUnlessThatIsAllowed) {
     expectSays(outcome, "with --resume-changing=" + std::string(other.name));
     EXPECT_EQ(countOf(outcome.err, "\n"), 1) << outcome.err;
 
-    // The message names the settings that differ and no others. It does not
-    // name allowed settings that are equal.
+    // The message names only the settings that differ. --resume-changing also
+    // allows changes of the data, but the data are equal and are not named.
     flags.push_back("--resume-changing=data");
     outcome = runToy(description, flags);
     EXPECT_EQ(outcome.exitCode, 2) << outcome.err;

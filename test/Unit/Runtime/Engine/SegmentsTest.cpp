@@ -19,8 +19,8 @@ using Json = nlohmann::json;
 
 namespace {
 
-/// Returns the toy with two updates in each step: its order contains the
-/// segment "end" twice.
+/// Returns the toy with two updates in each step: "train" executes the segment
+/// "end", which has the update, twice.
 Json withTwoUpdates() {
   Json json = describe();
   Json &train = json["programs"]["train"];

@@ -304,7 +304,7 @@ TEST(ShardedStatesTest, RejectsOwnersOfQuantizedStates) {
   Status status = read(json).status();
   EXPECT_NE(status.message().find(
                 "'states[2].over' gives the state to a single owner, but each "
-                "data-parallel rank must store all quantized states"),
+                "data-parallel rank must store every quantized state"),
             std::string::npos)
       << status.message();
 }

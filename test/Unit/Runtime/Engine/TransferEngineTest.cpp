@@ -84,7 +84,8 @@ TEST(TransferEngineTest, CopiesOutAndIn) {
 }
 
 TEST(TransferEngineTest, ManyRoundsReuseTheTokens) {
-  // The ring wraps around, as in a step with micro-batches.
+  // The engine's ring buffer of jobs wraps around, as in a step with
+  // micro-batches.
   TransferEngine engine({}, 3);
   Buffers buffers(3 * 4096);
   for (int round = 0; round < 2000; ++round) {

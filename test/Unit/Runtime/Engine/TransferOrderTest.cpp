@@ -124,22 +124,26 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"TokenOfThreeNumbers",
                FORWARD "2/token",
                {0, 1, 2},
-               "is neither a number nor [number, 1]"},
+               "is neither a number nor [number, 1], a list that gives each "
+               "micro-batch in flight its own token"},
         Damage{"TokenOutside",
                END "0/token",
                {2, 1},
-               "is [number, 1] in a segment outside of the micro-batches, "
+               "is [number, 1], which gives each micro-batch in flight its own "
+               "token, but the segment is outside of the micro-batches: "
                "expected a number"},
         Damage{"TokenHuge",
                FORWARD "2/token",
                {INT64_MAX, 1},
-               "is too large: the tokens of the ring exceed 64 bits"},
+               "is too large: the tokens of the micro-batches in flight exceed "
+               "64 bits"},
         Damage{"WaitNotStarted", BACKWARD "2/token", 1,
                "(copy_wait 'hidden' for micro-batch 0) waits for token 1, but "
                "no earlier transfer has this token"},
-        Damage{"OwnerOfTheStartOnly", FORWARD "2/owner", 0,
-               "but other ranks than those that wait execute the copy: both "
-               "commands must have the same 'owner'"},
+        Damage{
+            "OwnerOfTheStartOnly", FORWARD "2/owner", 0,
+            "but the ranks that wait are not the ranks that execute the copy: "
+            "both commands must have the same 'owner'"},
         Damage{"OwnerOfASlot", "/programs/train/slots/0/owner", 1,
                "'programs.train.slots[0].owner' is 1, expected the index of "
                "one of the 1 ranks of data parallelism"},
@@ -259,7 +263,8 @@ TEST_F(TransferOrderTest, WriteOfTheSourceByAProduct) {
   Json product = command(10);
   product["beta"] = 1;
   replace(13, product);
-  // Token 3 is no longer used.
+  // No copy uses token 3 now. Decrement the larger tokens, because all tokens
+  // must be used.
   command(19)["token"] = command(21)["token"] = 3;
   command(20)["token"] = command(22)["token"] = 4;
   refuses("'programs.train.segments[3].commands[1]' (gemm 'd_U') writes the "

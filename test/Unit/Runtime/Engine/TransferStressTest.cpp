@@ -75,8 +75,9 @@ Command waitFor(int64_t token) {
   return command;
 }
 
-/// Twice, copies the results of count() to the host, reuses their device
-/// memory, and copies the results back.
+/// Returns a program that, in each of two micro-batches, copies the results of
+/// count() to the host, reuses their device memory, and copies the results
+/// back.
 Program roundTrip() {
   Ref host = {0, bytes, ArenaKind::Host};
   Program program = inMicrobatches({fillWith(a, 100),           // 0
@@ -95,7 +96,8 @@ Program roundTrip() {
   return program;
 }
 
-/// Moves command `from` to the position of command `to`.
+/// Returns roundTrip() with command `from` moved to the position of command
+/// `to`.
 Program moved(size_t from, size_t to) {
   Program program = roundTrip();
   Command command = program.commands[from];
@@ -172,8 +174,8 @@ TEST(TransferStressTest, ASeedAlwaysDoesTheSame) {
 
 constexpr int64_t parts = 40;
 
-/// Adds `parts` parts of the host arena. While a part is added, the next part
-/// is copied in and the previous sum is copied out.
+/// Returns a program that adds `parts` parts of the host arena. While a part is
+/// added, the next part is copied in and the previous sum is copied out.
 Program prefetch() {
   auto part = [](int64_t first, int64_t stride) {
     return Ref{first * bytes, stride * bytes, ArenaKind::Host};

@@ -81,7 +81,8 @@ int sweepErrors(int64_t step, int error, int keep) {
       EXPECT_TRUE(notes.empty());
       return call - 1;
     }
-    // A failure after the commit is reported as a note.
+    // A failure after the new checkpoint has its final name is reported as a
+    // note, and the save succeeds.
     Result<FoundCheckpoint> found = findCheckpoint(temporary.path());
     EXPECT_TRUE(found.ok()) << found.status().message();
     if (found.ok()) {
@@ -162,12 +163,14 @@ int sweepDeaths(bool hasRenameFlags) {
 
 TEST(CheckpointFault, DyingAtEveryCall) { EXPECT_GT(sweepDeaths(true), 60); }
 
-// The old checkpoint has another name while the new one replaces it.
+// Without these flags, the old checkpoint is first moved to another name, so
+// for a moment no checkpoint has the name.
 TEST(CheckpointFault, DyingAtEveryCallWithoutRenameFlags) {
   EXPECT_GT(sweepDeaths(false), 60);
 }
 
-// If the checkpoint cannot get its name back, it is not removed.
+// A directory contains a checkpoint that was moved away to be replaced. If
+// open() cannot move it back to its name, it must not remove it.
 TEST(CheckpointFault, FailingRestore) {
   TestDirectory temporary;
   prepare(temporary.path());

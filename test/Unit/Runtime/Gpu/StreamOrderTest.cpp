@@ -18,7 +18,7 @@ using namespace kiln;
 
 namespace {
 
-/// The stream program of a description.
+/// The actions on GPU streams that execute a program of a description.
 class Streams {
 public:
   Streams(const Json &description, const std::string &program = "run") {
@@ -319,8 +319,9 @@ TEST(FirstTouchesTest, AreInEveryMicrobatchOrInOne) {
   EXPECT_EQ(found, expected);
 }
 
-/// The instances of a ring have their own lifetimes, also if their
-/// micro-batches are in flight at the same time.
+/// A slot with a ring has several instances, which the micro-batches use in
+/// turn. Each instance has its own lifetime, also if the micro-batches of
+/// several instances are in flight at the same time.
 TEST(FirstTouchesTest, AreInEveryInstanceOfARing) {
   Json commands = {
       deviceLaunch("make", 0, {{0, 0, 256}}, 256, {0}, Json::array(), 64),

@@ -35,8 +35,8 @@ TEST(Sampler, TimesOnePieceOfWork) {
     EXPECT_GE(done, told);
     told = done;
   });
-  // Other processes can only increase the measured times, so the requested
-  // times are lower bounds.
+  // Other processes can only increase the measured times, so the times for
+  // which the functions spin are lower bounds.
   EXPECT_GE(sampler.seconds(slow), 2e-3);
   EXPECT_GE(sampler.seconds(fast), 1e-6);
   EXPECT_LT(sampler.seconds(fast), sampler.seconds(slow));

@@ -28,7 +28,8 @@ namespace {
 
 constexpr const char *meshes[] = {"", "tp=2", "tp=3", "dp=2,tp=2", "dp=3,tp=2"};
 
-/// The tensor has several chunks, and its last chunk is not complete.
+/// The extents of a tensor that is read in several chunks, of which the last
+/// one is not complete.
 constexpr int64_t manyRows = 2001, manyColumns = 1501;
 
 StateList describeModel(const Mesh &mesh) {

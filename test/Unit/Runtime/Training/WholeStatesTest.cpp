@@ -121,7 +121,8 @@ std::map<std::string, std::string> filesIn(const std::string &directory) {
   return files;
 }
 
-// The manifest, which has the hashes of the other files, is the same, too.
+// All files are compared, including the manifest, which has the hashes of the
+// other files.
 TEST(WholeStatesTest, CheckpointsDoNotDependOnTheNumberOfRanks) {
   TestDirectory directory;
   saveOnRanks(describeModel(1, manyElements), directory / "1");

@@ -186,7 +186,7 @@ TEST(GpuAttention, BfloatsAreRoundedOnce) {
   check<Bfloat>({1, 140, 1, 1, 24, true, 0.2, 128});
 }
 
-/// Returns the error of emitting both kernels.
+/// Emits the forward kernel, which must fail, and returns the error message.
 std::string refusal(AttentionGradShape shape, bool isDouble) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   context.loadDialect<mlir::gpu::GPUDialect>();

@@ -379,10 +379,12 @@ TEST_F(Emulate, RefusesWhatTheDeviceCannotCheck) {
   EXPECT_EQ(withBody("%f = arith.constant 1.0 : f32\n"
                      "%v = llvm.atomicrmw fadd %x, %f monotonic : "
                      "!llvm.ptr<1>, f32\n"),
-            "kernel 'k': 'llvm.atomicrmw' has no emulation");
+            "kernel 'k': 'llvm.atomicrmw' is an op that cuda-emu does not "
+            "emulate");
   EXPECT_EQ(withBody("%g = llvm.addrspacecast %x : !llvm.ptr<1> to !llvm.ptr\n"
                      "%v = llvm.load %g : !llvm.ptr -> f32\n"),
-            "kernel 'k': 'llvm.addrspacecast' has no emulation");
+            "kernel 'k': 'llvm.addrspacecast' is an op that cuda-emu does "
+            "not emulate");
   EXPECT_EQ(withBody("%v = llvm.load %x : !llvm.ptr<1> -> i1\n"),
             "kernel 'k': 'llvm.load' accesses a value that is not a scalar or "
             "vector with a whole number of bytes");
@@ -392,7 +394,8 @@ TEST_F(Emulate, RefusesWhatTheDeviceCannotCheck) {
   EXPECT_EQ(withBody("%v = gpu.lane_id\n"),
             "kernel 'k': 'gpu.lane_id' is not supported in a GPU kernel");
   EXPECT_EQ(withBody("nvvm.cp.async.bulk.commit.group\n"),
-            "kernel 'k': 'nvvm.cp.async.bulk.commit.group' has no emulation");
+            "kernel 'k': 'nvvm.cp.async.bulk.commit.group' is an op that "
+            "cuda-emu does not emulate");
   EXPECT_EQ(withBody("%o = arith.constant 1 : i32\n"
                      "%w = arith.constant 16 : i32\n"
                      "%v, %p = gpu.shuffle xor %o, %o, %w : i32\n"),

@@ -7,9 +7,9 @@
 //
 // The kernels round two kinds of values to 16 bits: the results, and the
 // probabilities and their gradients before a matmul reads them. The results are
-// compared with an f64 computation on the same inputs. The error of an element
-// y = sum_i t_i may be at most 2^-8 (|y| + sum_i |t_i|), plus small terms for
-// products of two rounding errors and for f32 arithmetic.
+// compared with an f64 computation on the same inputs. In bf16, the error of an
+// element y = sum_i t_i may be at most 2^-8 (|y| + sum_i |t_i|), plus small
+// terms for products of two rounding errors and for f32 arithmetic.
 //
 // q, k and v share the rows of one fused tensor, and so do their gradients. A
 // write outside a result therefore changes another checked value. The expected

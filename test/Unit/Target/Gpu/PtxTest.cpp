@@ -146,7 +146,8 @@ TEST_F(Ptx, RefusesLibraryFunctions) {
 TEST_F(Ptx, RefusesWhatIsNotEmulated) {
   EXPECT_EQ(compile(kernel("k", "%x: !llvm.ptr<1>", 32,
                            "nvvm.cp.async.bulk.commit.group\n")),
-            "kernel 'k': 'nvvm.cp.async.bulk.commit.group' has no emulation");
+            "kernel 'k': 'nvvm.cp.async.bulk.commit.group' is an op that "
+            "cuda-emu does not emulate");
 }
 
 TEST_F(Ptx, Chips) {

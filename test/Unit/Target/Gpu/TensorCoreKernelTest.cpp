@@ -66,9 +66,9 @@ llvm::FailureOr<KernelLaunch> emitMatmuls(mlir::gpu::GPUModuleOp kernels,
   waitCopies(k);
   k.barrier();
 
-  // Returns the row address that a lane provides for loading four matrices. The
-  // order of the matrices is column-major if `downFirst`, otherwise row-major.
-  // Lane l provides row l % 8 of a matrix.
+  // To load four 8 x 8 matrices, lane l provides the address of row l % 8 of
+  // matrix l / 8. Returns this address. The matrices form a square, numbered in
+  // column-major order if `downFirst`, otherwise in row-major order.
   auto place = [&](bool downFirst) {
     Value first = k.mul(bits(k.shiftRight(lane, 3), 1), constant(8));
     Value second = k.mul(k.shiftRight(lane, 4), constant(8));

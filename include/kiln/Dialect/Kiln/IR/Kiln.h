@@ -111,8 +111,8 @@ Family defaultFamily(mlir::Operation *op);
 /// Verifies that the operands and results of an update have the shapes, types
 /// and order that UpdateOpInterface requires.
 llvm::LogicalResult verifyUpdate(mlir::Operation *op);
-/// Returns the row space of an update: a flexible space with as many elements
-/// as the parameter.
+/// Returns the row space of an update. It has as many elements as the
+/// parameter, which may be divided into rows and columns in any way.
 RowSpace rowSpaceOfUpdate(mlir::Operation *op);
 } // namespace kiln
 
@@ -159,8 +159,9 @@ inline constexpr llvm::StringLiteral kKeepAttr = "kiln.keep";
 /// attribute, all-gathers do not start so early that the arena grows.
 inline constexpr llvm::StringLiteral kGatherHeightAttr = "kiln.gather_height";
 
-/// Attribute of a state between the step level and kiln-offload-states, which
-/// moves the state to the host: a #kiln.residency.
+/// Attribute of a state (#kiln.residency): where the state is stored and
+/// updated. kiln-offload-states moves the state accordingly and removes the
+/// attribute.
 inline constexpr llvm::StringLiteral kResidencyAttr = "kiln.residency";
 
 /// Attribute of a train program between kiln-autodiff and kiln-build-step: the
@@ -193,8 +194,8 @@ inline constexpr llvm::StringLiteral kLoraAttr = "kiln.lora";
 /// axis of the mesh, by name (DictionaryAttr of i64).
 inline constexpr llvm::StringLiteral kMeshAttr = "kiln.mesh";
 
-/// Module attribute: the number of steps after which the program of kind Sync
-/// runs (i64, above 1).
+/// Module attribute: the number of steps from one run of the program of kind
+/// Sync to the next (i64, above 1).
 inline constexpr llvm::StringLiteral kSyncEveryAttr = "kiln.sync_every";
 
 /// Returns the number of ranks of an axis of the mesh of a module, or 0 if the

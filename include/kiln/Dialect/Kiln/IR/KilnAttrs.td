@@ -89,7 +89,7 @@ def Kiln_MemorySpaceAttr : Kiln_EnumAttr<Kiln_MemorySpace, "memory", [
 
 def Kiln_InputRole : Kiln_Enum<"InputRole", "the role of a program input", [
   I32EnumAttrCase<"Tokens", 0, "tokens">,        // i32 [batch, sequence length]
-  I32EnumAttrCase<"Targets", 1, "targets">,      // as tokens; -100 is ignored
+  I32EnumAttrCase<"Targets", 1, "targets">,      // like Tokens; -100: no loss
   I32EnumAttrCase<"Rng", 2, "rng">,              // i64 [micro-batches, 3]
   I32EnumAttrCase<"LossScale", 3, "loss_scale">, // f64 []
   I32EnumAttrCase<"Rate", 4, "lr">,              // f64 []

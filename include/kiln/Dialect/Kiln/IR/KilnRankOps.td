@@ -38,9 +38,9 @@ class Kiln_RankOp<string mnemonic, list<Trait> traits = []> : Op<Kiln_Dialect, m
 }
 
 // The tensors that collectives accept. Of the collectives that sum, only
-// all_reduce accepts 8-bit codes. Each sum of codes must be within [-128, 127],
-// unless the scale of the block is infinite because an element of the block is
-// infinite or NaN.
+// all_reduce accepts 8-bit codes. Each sum of codes must be within [-128, 127].
+// Exception: if an element of a block (a group of elements that share a scale)
+// is infinite or NaN, the scale is infinite, and the sums may have any value.
 def Kiln_RankTensor : Kiln_TensorOf<[Kiln_ComputedReal, I8]>;
 
 class Kiln_CollectiveOp<string mnemonic, list<Trait> traits = []> : Kiln_RankOp<mnemonic,

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The ops of KilnVendorOps.td. kilnc sets the module attribute
+// Declares the ops of KilnVendorOps.td. kilnc sets the module attribute
 // `kiln.library_epilogues` to enable these ops. If the target supports the ops,
 // kiln-set-numerics forms them. The ops change how results are rounded, and no
 // pass after kiln-set-numerics may change the rounding. Therefore no later pass

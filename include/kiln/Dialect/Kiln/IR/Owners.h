@@ -29,8 +29,8 @@ inline constexpr int64_t kNoOwner = -1;
 /// axis of data parallelism, or kNoOwner.
 int64_t ownerOf(StateOp state);
 
-/// Returns the attribute `owners` of a collective, the rank that owns each
-/// tensor, or null.
+/// Returns the attribute `owners` of a collective, which has the index of the
+/// owner of each tensor. Returns null if the tensors have no owners.
 inline mlir::DenseI64ArrayAttr ownersAttrOf(mlir::Operation *collective) {
   return collective->getAttrOfType<mlir::DenseI64ArrayAttr>("owners");
 }
@@ -75,7 +75,7 @@ private:
   }
   int64_t join(mlir::ValueRange values) const;
 
-  llvm::DenseMap<mlir::Value, int64_t> owners; ///< Without kNoOwner.
+  llvm::DenseMap<mlir::Value, int64_t> owners; ///< Never kNoOwner.
   mlir::Operation *conflict = nullptr;
 };
 

@@ -194,12 +194,14 @@ struct RowProgram {
 /// Assignment of nodes and stores to sweeps over a row. Emitters and
 /// mayShareSlot() use the same assignment.
 ///
-/// A Full store is executed in the first sweep that can compute its value.
-/// Later sweeps that need the value load it from the result. Exception: if no
-/// reduction and no other store needs the value, the store is executed in the
-/// last sweep that loads element (r, c) of an operand on which the value
-/// depends and which has the element type of the result. The result may then
-/// share the slot of this operand.
+/// A store of kind Full is executed in the first sweep that can compute its
+/// value. Later sweeps that need the value load it from the result. Exception:
+/// if no reduction in this sweep and no later sweep needs the value, the store
+/// is executed in the last sweep that
+/// - evaluates the value or all of its inputs for another purpose, or
+/// - loads element (r, c) of an operand on which the value depends and which
+///   has the element type of the result. The result may then share the slot of
+///   this operand.
 struct SweepPlan {
   /// Number of loops over the columns of a row; 0 if the program has only Row
   /// values.

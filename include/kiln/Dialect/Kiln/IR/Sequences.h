@@ -19,9 +19,9 @@
 //                 i), so the values of the micro-batches add up to that of the
 //                 batch
 //   Mixed         a sum of Total and Shared terms, or of terms of different
-//                 degrees (see below); only linear ops compute such a value,
-//                 which are ops g with g(a + b) = g(a) + g(b) for all tuples of
-//                 operands a and b
+//                 degrees (see below); only linear ops compute such a value
+//                 (an op g is linear if g(a + b) = g(a) + g(b) for all tuples
+//                 of operands a and b)
 //
 // The analysis also computes the degree in `loss_scale`: a value of degree d is
 // loss_scale^d times a value that does not depend on loss_scale.

@@ -38,8 +38,8 @@ void nameByKind(ProgramOp program, ProgramKind kind,
                 mlir::SymbolTable &symbols);
 
 /// Returns the vocabulary size that all lookups and losses of a program
-/// support: the minimum of the rows of all tables and the columns of all
-/// logits. Returns std::nullopt if the program has neither tables nor logits.
+/// support: the smallest number of rows of an embedding table or of classes of
+/// a loss. Returns std::nullopt if the program has neither lookups nor losses.
 std::optional<int64_t> findVocabulary(ProgramOp program);
 
 } // namespace kiln

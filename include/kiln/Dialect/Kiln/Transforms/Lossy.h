@@ -22,7 +22,7 @@ struct LossySpec {
   /// Bits per element of the stored derivative of an activation function, or 0
   /// to store the input of the function instead.
   int64_t fewbit = 0;
-  /// Share of the rows that are stored to estimate a weight gradient (see
+  /// Fraction of the rows that are stored to estimate a weight gradient (see
   /// sketchRows()), or 0 to store all rows.
   double rmm = 0;
   /// Bits per element of the stored encoding of residuals (8 for "q8", 4 for
@@ -39,7 +39,8 @@ struct LossySpec {
                                         std::string &error);
 };
 
-/// Returns the number of rows in the sketch of a sequence of `length` rows:
+/// Returns the number of rows that are stored instead of the `length` rows of a
+/// sequence to estimate a weight gradient (the sketch of the sequence):
 /// share * length, rounded. Returns 0, which means that there is no sketch, if
 /// the rounded number is 0 or at least `length`.
 int64_t sketchRows(int64_t length, double share);

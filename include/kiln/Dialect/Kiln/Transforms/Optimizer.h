@@ -24,9 +24,10 @@ struct OptimizerOption {
   double initial, low, high;
 };
 
-/// The operands of an update. `step` is null unless OptimizerRule::needsStep is
-/// set. `apply` is null if the update is always applied. `weightDecay` is the
-/// weight decay of `parameter`.
+/// The operands of an update. `factor` multiplies the gradient, and `rate` is
+/// the learning rate. `step` is null unless OptimizerRule::needsStep is set.
+/// `apply` is null if the update is always applied. `weightDecay` is the weight
+/// decay of `parameter`.
 struct UpdateValues {
   mlir::Value parameter;
   llvm::SmallVector<mlir::Value, 2> states;

@@ -61,8 +61,8 @@ inline ViewOp viewOf(mlir::Value place) {
   return place.getDefiningOp<ViewOp>();
 }
 
-/// Returns the type of a view of a tensor in `memory` with a pitch of
-/// `rowPitch` elements.
+/// Returns the type of a view of a tensor in `memory` whose rows begin
+/// `rowPitch` elements apart.
 mlir::MemRefType viewType(mlir::RankedTensorType tensor, int64_t rowPitch,
                           MemorySpace memory);
 
@@ -91,8 +91,9 @@ struct SegmentExecution {
 std::vector<SegmentExecution> executionsOf(ProgramOp program,
                                            bool shortened = false);
 
-/// Returns true if `execution`, an execution of the forward or backward segment
-/// or other range that contains `command`, executes this command.
+/// Returns true if `execution` executes `command`. The range of commands of
+/// `execution` must contain `command`. The command is nevertheless skipped if
+/// its attribute `when` selects a different execution (the first or the last).
 bool isExecuted(mlir::Operation *command, const SegmentExecution &execution);
 
 /// Returns true if a slot is live from a command of the last execution of the

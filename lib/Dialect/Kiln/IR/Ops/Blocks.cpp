@@ -72,8 +72,8 @@ static NodeId roundToInteger(RowBuilder &rows, NodeId x) {
 static NodeId codeOf(RowBuilder &rows, NodeId x, NodeId scale, int64_t bits) {
   NodeId inverse = rows.div(rows.constantLike(1, scale), scale);
   NodeId code = roundToInteger(rows, rows.mul(x, inverse));
-  // Kind::Min and Kind::Max return their first operand if the second one is
-  // NaN.
+  // Kind::Min returns its first operand if the second one is NaN, so the code
+  // of a NaN is `largest`.
   double largest = largestCode(bits);
   code = rows.binary(Kind::Min, rows.constantLike(largest, code), code);
   return rows.binary(Kind::Max, rows.constantLike(-largest, code), code);
@@ -96,7 +96,7 @@ LogicalResult BlockScalesOp::buildRows(RowBuilder &rows) {
   NodeId x = rows.full(getX());
   if (!hasSpace(rows, getRowSpace()) || !areValid({x}))
     return failure();
-  // A NaN becomes an infinity, because reductions ignore NaNs.
+  // Replace NaN by infinity, because reduceMax would ignore a NaN.
   NodeId magnitude = rows.reduceMax(rows.binary(
       Kind::Min, rows.constantLike(infinity, x), rows.unary(Kind::Abs, x)));
   NodeId scale =
@@ -219,7 +219,7 @@ LogicalResult BlockDecodeOp::verify() {
   if (countOf(getScales()) % getNumParts() != 0)
     return emitOpError("has ") << countOf(getScales())
                                << " scales for two tensors, expected an even "
-                                  "number: as many for each tensor"; // C2
+                                  "number, half of them for each tensor"; // C2
   return success();
 }
 

@@ -69,8 +69,8 @@ LogicalResult ShardAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        << type.getNumElements() << " elements of " << type
                        << ", got " << blocks;
   if (owner < -1 || (owner >= 0 && blocks != 1))
-    return emitError() << "expected an owner of at least 0 and, with an owner, "
-                          "a single block, got owner "
+    return emitError() << "a tensor with an owner must have a single block and "
+                          "an owner of at least 0, got owner "
                        << owner << " and " << blocks << " blocks";
   auto outer = dyn_cast_or_null<ShardAttr>(of);
   if (of && !outer)
@@ -105,9 +105,10 @@ static LogicalResult verifyOwner(Operation *op, StringRef axis, int64_t owner,
                                  Type whole, Type shard) {
   auto module = op->getParentOfType<ModuleOp>();
   if (module && (owner < 0 || owner >= meshSizeOf(module, axis)))
-    return op->emitOpError("has a tensor owned by rank ")
-           << owner << ", expected the index of one of the "
-           << meshSizeOf(module, axis) << " ranks of the axis '" << axis << "'";
+    return op->emitOpError("names rank ")
+           << owner << " as the owner of a tensor, expected a rank below "
+           << meshSizeOf(module, axis) << ", the size of the axis '" << axis
+           << "'";
   if (whole != shard)
     return op->emitOpError("has a shard of type ")
            << shard << ", expected " << whole
@@ -302,8 +303,8 @@ OpFoldResult ShareOp::fold(FoldAdaptor) {
 }
 
 /// Inserts an all_reduce of the cotangent directly after the definition of the
-/// cotangent. The all_reduce thus precedes ops that were built since, such as
-/// the gradients of weights, and the transfer overlaps with these ops.
+/// cotangent. The all_reduce thus precedes the ops that were built after the
+/// cotangent, such as gradients of weights, and overlaps with these ops.
 LogicalResult ShareOp::buildGradient(OpBuilder &builder, ValueRange cotangents,
                                      Wanted, Gradients gradients) {
   OpBuilder::InsertionGuard guard(builder);

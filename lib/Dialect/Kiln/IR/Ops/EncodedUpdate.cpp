@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A block is a row of the row space. In the row program, the arguments of the
-// body stand for loaded and decoded values, so the update inside the body
-// appends the same nodes as an update of states that are not encoded. For each
-// encoded state, the program then computes the largest magnitude of the row
-// and, in a second sweep, the codes.
+// A block, a group of elements that share a scale, is a row of the row space.
+// In the row program, the arguments of the body stand for loaded and decoded
+// values, so the update inside the body appends the same nodes as an update of
+// states that are not encoded. For each encoded state, the program then
+// computes the largest magnitude of the row and, in a second sweep, the codes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,8 +40,8 @@ namespace {
 /// An optimizer state of the update.
 struct State {
   MomentStorage storage;
-  /// The index of the operand with the state or its codes. The next operand is
-  /// the scales, if the state is encoded.
+  /// The index of the operand that is the state or, if the state is encoded,
+  /// its codes. The operand after the codes has the scales.
   unsigned operand;
 
   bool isEncoded() const { return storage != MomentStorage::Plain; }
@@ -121,8 +121,8 @@ LogicalResult EncodedUpdateOp::verifyRegions() {
   if (!!update.getCopy() != (getNumResults() > getNumUpdated()))
     return emitOpError("has ")
            << getNumResults() << " results, expected " << getNumUpdated()
-           << ", and one more if and only if the update in the body returns a "
-              "copy of the parameter"; // C6
+           << ", plus one if the update in the body returns a copy of the "
+              "parameter"; // C6
   auto types = getInputs().getTypes();
   add(types.front());
   Builder builder(getContext());
@@ -205,7 +205,7 @@ LogicalResult EncodedUpdateOp::buildRows(RowBuilder &rows) {
       rows.set(getResult(state.operand), value);
       continue;
     }
-    // A NaN becomes an infinity, because reductions ignore NaNs.
+    // Replace NaN by infinity, because reduceMax would ignore a NaN.
     NodeId magnitude = rows.binary(
         Kind::Min,
         rows.constant(std::numeric_limits<double>::infinity(), row::Type::F32),

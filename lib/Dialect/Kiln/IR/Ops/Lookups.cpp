@@ -258,9 +258,10 @@ RowSpace ShardPositionsOp::getRowSpace() {
   return {getY().getType().getNumElements(), 1, /*flexible=*/false};
 }
 
-/// Row programs have no integer division. The quotient (row + 1/2) / period in
-/// f64 differs from every integer by at least 1 / (2 period), and rows are
-/// below 2^31 (Constraint C1), so rounding does not change its integer part.
+/// Row programs have no integer division, so computes row / period as the
+/// integer part of (row + 1/2) / period in f64. The exact quotient differs from
+/// every integer by at least 1 / (2 period), and rows are below 2^31 (C1), so
+/// rounding does not change the integer part.
 LogicalResult ShardPositionsOp::buildRows(RowBuilder &rows) {
   NodeId rank = rows.scalar(getRank());
   if (!hasSpace(rows, getRowSpace()) || rank < 0)

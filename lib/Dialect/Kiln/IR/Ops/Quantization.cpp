@@ -65,7 +65,8 @@ LogicalResult DequantizeOp::verify() {
   RankedTensorType weight = getEncoding().getType();
   if (getY().getType().getShape() != weight.getShape()) // C4
     return emitOpError("'y' has type ")
-           << getY().getType() << ", expected the shape of " << weight;
+           << getY().getType() << ", but the weight has type " << weight
+           << ": expected equal shapes";
   if (failed(checkShape(*this, "codes", getCodes(),
                         support::bytesOf(layoutOf(getEncoding())),
                         Value()))) // C1
@@ -73,7 +74,8 @@ LogicalResult DequantizeOp::verify() {
   if (getEncoding().getEncoding() != Quantization::Nf4) {
     if (!getTable())
       return success();
-    return emitOpError("has a 'table', expected none in int8"); // C2
+    return emitOpError(
+        "has a 'table', which only nf4 uses; omit it for int8"); // C2
   }
   if (!getTable())
     return emitOpError(
@@ -87,7 +89,8 @@ LogicalResult DequantizeOp::verify() {
 
 StringRef DequantizeOp::getKernelFamily() { return "dequantize"; }
 
-/// A weight has no dimension that repeats per sequence.
+/// A weight does not depend on sequences, so the result is Shared, and no
+/// dimension repeats per sequence.
 void DequantizeOp::inferSequences(Facts operands, int64_t,
                                   MutableFacts results) {
   results[0] = allShared(operands)

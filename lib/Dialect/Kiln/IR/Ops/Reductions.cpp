@@ -244,8 +244,8 @@ LogicalResult ReduceCombineOp::verify() {
   if (to.getNumElements() * from.getDimSize(0) != from.getNumElements())
     return emitOpError("'y' has ")
            << to.getNumElements()
-           << " elements, expected as many as in one of the "
-           << from.getDimSize(0) << " slices x[i] of 'x', whose shape is "
+           << " elements, expected the number of elements of one of the "
+           << from.getDimSize(0) << " slices x[i]; 'x' has shape "
            << toString(from.getShape());
   if (failed(checkWide(*this, "x", getX(), from.getShape(), getY())))
     return failure();

@@ -34,7 +34,7 @@ LogicalResult RopeOp::verify() {
   if (table[0] < length || table[1] != half) // Constraint C1.
     return emitOpError("'cos' has shape ")
            << toString(table) << ", expected at least " << length
-           << " rows, each with a length of " << half;
+           << " rows of length " << half;
   if (failed(checkFull(*this, "cos", getCos(), table, getX())) ||
       failed(checkFull(*this, "sin", getSin(), table, getX())))
     return failure();

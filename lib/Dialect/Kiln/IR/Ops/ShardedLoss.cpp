@@ -31,8 +31,8 @@ using namespace kiln::reference;
 using NodeId = row::NodeId;
 using Kind = row::Kind;
 
-/// The logit of padding columns. Compared with the exponential of any other
-/// logit, its exponential is 0. It is not -infinity, because the difference of
+/// The logit of padding columns. It is so low that exp(kPaddingLogit - x) is 0
+/// for the logit x of any class. It is not -infinity, because the difference of
 /// two infinities is NaN.
 static constexpr double kPaddingLogit = -1e30;
 
@@ -57,7 +57,7 @@ namespace {
 /// have in common.
 struct ShardNodes {
   NodeId x, target;
-  ShardRow row;    ///< The column of the target.
+  ShardRow row;    ///< The column of the target in the logits of this rank.
   NodeId isPadded; ///< True for the columns of padding.
 
   template <typename Op> ShardNodes(RowBuilder &rows, Op op) {
