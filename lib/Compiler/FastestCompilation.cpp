@@ -230,7 +230,7 @@ Status FastestCompilation::run() {
   bool compares = allowed.size() > 1;
   if (compares && isModelDirectory(request.model))
     estimate(allowed);
-  // True if the step may become faster when states are stored on the host.
+  // True if storing states on the host might make the step faster.
   bool mayGain = true;
   for (Candidate &candidate : allowed) {
     PlanTrial &trial = candidate.trial;

@@ -24,8 +24,10 @@
 
 namespace kiln {
 
-/// A result of the forward pass that is offloaded to the host; see
-/// kOffloadAttr.
+/// A result of the forward pass that is offloaded to the host. `lag` is the
+/// number of commands that may run before the copy to the host must be
+/// complete. `lead` is the number of commands by which the copy back precedes
+/// the next reader. See kOffloadAttr.
 struct OffloadChoice {
   int64_t op = 0; ///< Number of the defining op, see numberForwardOps.
   unsigned result = 0;
@@ -46,9 +48,9 @@ std::optional<int64_t> numberOf(mlir::Operation *op);
 
 void dropNumbers(mlir::Operation *root);
 
-/// Marks the chosen values for offloading. markForwardOps() finds them by
-/// position in the forward pass; markNumbered() finds them by the numbers of
-/// the ops and removes the numbers.
+/// Mark the chosen values for offloading. markForwardOps() finds the op of a
+/// value by its position in the forward pass. markNumbered() finds the op by
+/// its number, and then removes the numbers of all ops.
 void markForwardOps(ProgramOp program, llvm::ArrayRef<OffloadChoice> choices);
 void markNumbered(mlir::ModuleOp module, llvm::ArrayRef<OffloadChoice> choices);
 
@@ -62,7 +64,7 @@ struct StateMark {
 };
 
 /// A gradient that a plan stores on the host until the device updates the
-/// parameter; see kOffloadAttr.
+/// parameter. `lag` and `lead` are the same as in OffloadChoice.
 struct GradientMark {
   mlir::StringAttr parameter;
   int64_t lag = 0, lead = 0;
@@ -91,17 +93,18 @@ public:
   /// Builds the model from a module on the dispatched level whose ops are
   /// numbered. The module must not be used afterwards. The caller sets the
   /// capacities of `problem`. If `describesStates` is true, all states must be
-  /// on the device, and `states` is set if possible.
+  /// on the device, and build() sets the member `states`, unless the program
+  /// has a loop over micro-batches.
   static llvm::FailureOr<OffloadModel> build(mlir::ModuleOp dispatched,
                                              int64_t maxThreads,
                                              const Machine &machine,
                                              bool describesStates);
 
   OffloadProblem problem;
-  /// The states of the program. Set only if build() was asked to describe them
-  /// and the program has no loop over micro-batches. `states->problem` has the
-  /// same commands as `problem`; the caller also sets the capacities of
-  /// `states->problem`.
+  /// The states of the program. Set only if build() was called with
+  /// `describesStates` and the program has no loop over micro-batches.
+  /// `states->problem` has the same commands as `problem`; the caller also sets
+  /// the capacities of `states->problem`.
   std::optional<StateModel> states;
   /// Bytes of the states on the device.
   int64_t stateBytes = 0;

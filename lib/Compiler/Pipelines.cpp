@@ -139,8 +139,8 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
     compress.scheme = options.compressGradients;
     passes.addPass(createCompressGradients(compress));
   }
-  // Run this pass after autodiff, because it erases the forward program that
-  // autodiff reads.
+  // Run BuildEvaluation after autodiff, because BuildEvaluation erases the
+  // forward program that autodiff reads.
   BuildEvaluationOptions evaluation;
   evaluation.evaluation = options.evaluation;
   evaluation.divideRows = options.sequenceParallel;
@@ -148,8 +148,9 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
   // A master copy is read only by its update. From stage 1 of ZeRO on, each
   // rank therefore needs only its own shard of the master copy.
   if (options.zero >= 3 || (options.zero > 0 && types.parameters)) {
-    // If there are working copies, casts read these, so do not cast the shards
-    // of parameters.
+    // If there are working copies (narrow copies of the parameters, which
+    // AddWorkingCopies adds below), programs read the copies instead of casting
+    // parameters. The shards of parameters then need no cast.
     ShardParametersOptions shard;
     shard.castShards = !types.parameters;
     passes.addPass(createShardParameters(shard));

@@ -20,7 +20,8 @@ static constexpr int64_t kMostLayersOfSmallModels = 4 * kMoreLayers;
 /// Assumed maximum relative error of the extrapolated arena height.
 static constexpr double kArenaError = 0.01;
 
-/// Returns f(`layers`) for the linear function f with the given values for the
+/// Returns the value for a model with `layers` layers, assuming that the value
+/// is linear in the number of layers. `few` and `more` are the values for the
 /// two small models.
 static double extrapolate(double few, double more, int64_t layers) {
   return more + (more - few) * double(layers - kMoreLayers) /
@@ -41,8 +42,8 @@ static Result<PlanEstimate> estimatePlan(CompileOptions options,
   if (!few.ok())
     return few.status();
   PlanEstimate estimate;
-  // Give the small model a budget that requires it to save the same number of
-  // bytes per layer as the whole model.
+  // Choose the budget of the small model such that the small model exceeds its
+  // budget by the same number of bytes per layer as the whole model.
   auto chooseBudget = [&](int64_t height) {
     double whole = extrapolate(double(few->height), double(height), layers);
     estimate.probablyFits = (1 + kArenaError) * whole <= double(budget);

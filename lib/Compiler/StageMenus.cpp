@@ -64,8 +64,9 @@ static bool isFused(Value result,
 
 namespace {
 
-/// Residuals that are kept or recomputed together. `mask` has a bit for each of
-/// them, and `bytes` is the size of the tensors that they share.
+/// Residuals that are kept or recomputed together. Bit i of `mask` is set if
+/// residual i of the stage belongs to the group. `bytes` is the total size of
+/// the tensors in which these residuals are stored.
 struct ResidualGroup {
   int64_t bytes = 0;
   uint64_t mask = 0;
@@ -94,10 +95,10 @@ private:
   /// Segment k contains the ops of the backward pass that belong to stage k.
   /// The last segment contains the ops of the loss.
   std::vector<SmallVector<Operation *>> segments;
-  /// Bytes of each segment, not counting values that the forward pass stores.
-  /// `passing` is the number of bytes that are live throughout the segment.
-  /// `transient` is max(0, p - passing), where p is the maximum number of bytes
-  /// that are live at an op of the segment.
+  /// Live bytes in each segment, not counting values that the forward pass
+  /// stores. `passing` is the number of bytes that are live throughout the
+  /// segment. `transient` is the maximum number of other bytes that are live at
+  /// an op of the segment.
   std::vector<int64_t> passing, transient;
 };
 
@@ -126,8 +127,8 @@ static int64_t lastUse(Value tensor,
 
 /// Assigns each op of the loss and of the backward pass to a segment, and
 /// computes the live bytes of each segment. An op of the backward pass belongs
-/// to the lowest stage from which the backward pass, up to and including this
-/// op, reads a value.
+/// to the lowest stage whose values the op or an earlier op of the backward
+/// pass reads.
 void MenuBuilder::splitBackward() {
   SmallVector<Operation *> ops(stages.lossOps());
   llvm::append_range(ops, stages.backwardOps());

@@ -84,8 +84,9 @@ double kiln::opSeconds(Operation *op, const Machine &machine) {
   return machine.memorySeconds(bytes);
 }
 
-/// Returns the bytes that a kernel accesses. A row kernel that gathers from a
-/// table reads at most one element per row and column of its iteration space.
+/// Returns the bytes that a kernel accesses. A row kernel that gathers rows may
+/// read only a part of a table. Therefore counts at most one element of each
+/// operand per row and column of the iteration space of such a kernel.
 static double bytesTouched(Block &body, Family family,
                            std::optional<ArrayRef<int64_t>> space) {
   double bytes = 0;

@@ -62,8 +62,8 @@ private:
     return arena.bytes.data() + program.addressOf(tensor, owner);
   }
   char *bytesOf(const SlotTensor &tensor) { return bytesOf(tensor, current); }
-  /// Returns the shadow value of bytes that the micro-batch of `owner` has
-  /// written through a slot.
+  /// Returns the shadow value (the recorded last writer) of bytes that the
+  /// micro-batch of `owner` has written through a slot.
   Writer writerOf(unsigned slot, const SegmentRun &owner) const {
     return {static_cast<int32_t>(slot) + 1,
             isPrivate[slot] ? static_cast<int32_t>(owner.microbatch) : -1};
@@ -87,7 +87,7 @@ private:
   const ScheduledProgram &program;
   InterpretedArena &arena;
   /// For each slot: true if its lifetime is within a micro-batch, so that no
-  /// micro-batch may read what another one wrote.
+  /// micro-batch may read what another micro-batch wrote to the slot.
   std::vector<bool> isPrivate;
   int64_t index = 0;              ///< Index of the running command.
   rt::SegmentExecution execution; ///< The execution of the running command.
@@ -142,7 +142,7 @@ private:
   LogicalResult end(rt::WaitOp wait, const Transfer &transfer);
   LogicalResult collect(Operation *op,
                         llvm::MutableArrayRef<Transfer> transfers);
-  /// The transfers that each token stands for.
+  /// For each token, the transfers in progress that were started with it.
   DenseMap<Token, std::vector<Transfer>> transfers;
   DenseSet<Token> landed; ///< Tokens of completed transfers.
 };

@@ -69,7 +69,8 @@ static uint64_t peakOf(Block &block) {
     if (auto microbatches = dyn_cast<MicrobatchesOp>(op))
       inner = peakOf(microbatches);
     else if (op.getNumRegions() > 0)
-      // Isolated bodies receive their operands without a copy.
+      // The arguments of the region are operands of the op, which are not
+      // copied.
       inner = peakOf(op.getRegion(0).front());
     peak = std::max(peak, llvm::SaturatingAdd(live, inner));
     for (Value result : op.getResults()) {

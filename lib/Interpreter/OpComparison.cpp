@@ -10,9 +10,10 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Number of evaluations that measure the effect of rounding. The largest
-/// measured effect is used: a single evaluation may by chance perturb terms
-/// that cancel by nearly the same amount, and then its effect is too small.
+/// Number of randomly perturbed evaluations that measure the effect of
+/// rounding. The largest measured effect is used. A single evaluation could
+/// underestimate the effect: if two terms cancel, it may by chance perturb them
+/// by nearly the same amount.
 static constexpr int kNoiseSamples = 16;
 
 /// Returns the length of the longest sum that an op computes.
@@ -137,7 +138,8 @@ OpComparison::compare(const ScheduledCommand &command,
       deviation.amplified = deviation.ratio() > 1;
     } else {
       // If the integers are codes of real numbers, rounding may change the code
-      // of a number that is close to the border between two codes.
+      // of a number that is close to the border between two codes. Therefore
+      // measure the effect of rounding if any integers differ.
       deviation.amplified = deviation.difference > 0;
     }
     if (deviation.amplified) {

@@ -30,7 +30,7 @@ struct Deviation {
   /// eps times the norm of the result, plus the largest effect of flushing
   /// small numbers to zero.
   double unit = 0;
-  /// True if the bound was raised because rounding is amplified.
+  /// True if the bound was raised by the measured effect of rounding.
   bool amplified = false;
   size_t element = 0;           ///< Index of the element with the largest
                                 ///< difference.

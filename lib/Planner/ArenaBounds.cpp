@@ -6,8 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // The bound of an unplaced item is an offset below which the item cannot start.
-// After a change, this file raises the bounds of sleeping items (see
-// ArenaSearch.h), and checks the sections in which a bound rose or an item was
+// After a change, this file raises the bounds of sleeping items (items that
+// cannot be at the lowest free offset and wait until it rises; see
+// ArenaSearch.h). It then checks whether the items still fit in each section
+// (set of buffers that are live together) in which a bound rose or an item was
 // placed. Bounds may be lower than necessary, which costs time but never
 // excludes a solution.
 //
@@ -22,9 +24,9 @@ using namespace kiln::arena;
 
 static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
-/// The bounds of sleeping items that depend on each other could rise many times
-/// in small steps. Propagation stops after this number of rounds, because most
-/// of the rise occurs in the first rounds.
+/// If the bounds of two sleeping items depend on each other, they could rise
+/// many times in small steps. Propagation stops after this number of rounds,
+/// because most of the rise occurs in the first rounds.
 static constexpr int kMaxRounds = 4;
 
 void ArenaSearch::startPropagation() {
@@ -74,9 +76,10 @@ bool ArenaSearch::propagate(const Frame &frame) {
   return true;
 }
 
-/// Raises the bound of a sleeping item to the lowest top (end offset) that an
-/// unplaced neighbour can have. Returns false if the item then exceeds the
-/// capacity, or if it has no unplaced neighbour.
+/// Raises the bound of a sleeping item. Such an item is directly above an
+/// unplaced item that conflicts with it. Its bound is therefore the lowest top
+/// (end offset) that such an item can have. Returns false if the sleeping item
+/// then exceeds the capacity, or if no unplaced item conflicts with it.
 bool ArenaSearch::raiseSleeping(const Frame &frame, int32_t item) {
   const Item &self = items[item];
   int64_t lowestTop = kNever;

@@ -64,10 +64,11 @@ struct BlockList {
 };
 
 /// The placed items, sorted by offset. Most items are short-lived and conflict
-/// with few others. So besides the list of all blocks, there are lists for
-/// windows of time. The windows of a level start at equal distances, and each
-/// is twice as long as this distance, so that every item that is not longer
-/// than the distance is inside a window.
+/// with few others. So besides the list of all blocks, there are lists of the
+/// blocks in windows of time. There are long and short windows, each kind in a
+/// Level. The windows of a level start at equal distances and are twice as long
+/// as this distance. Every item that is not longer than the distance is
+/// therefore inside a window.
 class Blocks {
 public:
   explicit Blocks(int32_t numSections);
@@ -86,8 +87,8 @@ private:
 };
 } // namespace
 
-/// The number of windows of each level, and the smallest distance between
-/// windows for which a level is useful.
+/// kWindows is the approximate number of windows of each level. A level whose
+/// windows would start less than kLeastDistance sections apart is omitted.
 static constexpr int32_t kWindows[] = {64, 8};
 static constexpr int32_t kLeastDistance = 4;
 /// The insertion of a block before n other blocks of a list counts as

@@ -30,9 +30,11 @@
 //
 //   - `bounds`: a sleeping item starts at or above the lowest top that any
 //     unplaced neighbour can have; any other item at or above its floor.
-//   - A section is a machine that runs its unplaced items one at a time, with
-//     their bounds as release dates. Running them by release date minimizes
-//     the end of the schedule, which must not exceed the capacity.
+//   - The unplaced items of a section do not overlap, so they are like jobs on
+//     a machine that runs one job at a time: the size of an item is the
+//     duration of the job, and the bound is the release date. Running the jobs
+//     in the order of their release dates gives the earliest end, which must
+//     not exceed the capacity.
 //
 // After a placement, the unplaced items may fall into parts that share no
 // section. The parts are solved one after the other. A part without a solution

@@ -17,8 +17,8 @@ using namespace kiln;
 
 Leanest::Leanest(const Chain &chain, const ChainOptions &options) {
   // Set all times to 0, because only memory matters. Most options are then
-  // dominated by others. So few remain that all of them can be pending options
-  // (see View::setPending()).
+  // dominated by others. So few remain that each stage may save with any of
+  // them and drop its input, too (see View::setPending()).
   Chain timeless = chain;
   for (Stage &stage : timeless.stages) {
     stage.fastForward = 0;

@@ -8,12 +8,13 @@
 // A table for a budget contains the optima of all smaller budgets, but its
 // slots are too coarse for the smallest budgets. The ladder therefore has a few
 // tables. Each table has smaller slots than the previous table, and covers only
-// the smaller budgets of the previous table's range. Good schedules have long
-// left segments only for small budgets, so each table limits the length of left
+// the smaller budgets of the previous table's range. A left segment consists of
+// the stages before the next stored value. Good schedules have long left
+// segments only for small budgets, so each table limits the length of left
 // segments to a span, which is longer for tables of smaller budgets. The effort
-// that this limit saves is spent on more slots and on pending options.
-// ChainView.h defines left segments and pending options. Sizes are rounded to
-// nearest; schedules are reconstructed in bytes.
+// that this limit saves is spent on more slots and on pending options, with
+// which a stage saves and drops its input (see ChainView.h). Sizes are rounded
+// to nearest; schedules are reconstructed in bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,12 +28,14 @@
 using namespace kiln;
 using namespace kiln::chain;
 
-/// Maximum length of left segments (see ChainView.h) in each table, in stages.
+/// Maximum number of consecutive stages without a stored value (the length of
+/// left segments, see ChainView.h) in each table.
 static constexpr int32_t spans[] = {12, 24, 64};
 /// Ratio between the lengths of the budget ranges of consecutive tables.
 static constexpr int64_t rangeShrinks = 4;
-/// A pending option (see View::setPending()) is added to a table only if the
-/// table can have at least this many slots with the added option.
+/// The number of pending options per stage (options with which the stage saves
+/// and drops its input; see View::setPending()) is increased as long as the
+/// table can have at least this many slots.
 static constexpr uint64_t manySlots = 2048;
 /// Minimum number of slots of a table, regardless of the effort.
 static constexpr uint64_t fewestSlots = 64;

@@ -88,12 +88,12 @@ bool Solver::isCloseEnough() const {
   return best.persistentBound >= best.time * (1 - options.gap);
 }
 
-/// Plans with few slots and many pending options (see View::setPending())
-/// first, then with more slots and fewer pending options. Pending options
-/// improve plans if memory is scarce; slots improve plans if stages save many
-/// bytes. The rest of the effort is spent on raising the lower bound with as
-/// many pending options as possible, because pending options raise the bound
-/// more than slots do.
+/// Plans with few slots and many pending options first, then with more slots
+/// and fewer pending options. With a pending option, a stage saves and drops
+/// its input (see View::setPending()). Pending options improve plans if memory
+/// is scarce; slots improve plans if stages save many bytes. The rest of the
+/// effort is spent on raising the lower bound with as many pending options as
+/// possible, because pending options raise the bound more than slots do.
 void Solver::useTables() {
   uint64_t exact = bytes / exactSlot(view) + 1;
   auto affordable = [&](uint64_t slots, uint64_t effort) {

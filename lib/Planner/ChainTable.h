@@ -9,8 +9,8 @@
 // stages; see ChainView.h) with m slots of memory. It considers all
 // memory-persistent schedules, which keep a stored a_i or abar_{i+1} until its
 // backward use. In addition to the choices of Beaumont et al., a stage may save
-// and drop its input (choice C). Recomputing the input is cheap if the previous
-// stage has to run once more anyway.
+// and drop its input (choice C). The input is later recomputed, which is cheap
+// if the previous stage has to run once more anyway.
 //
 // Steps without effect are skipped:
 //

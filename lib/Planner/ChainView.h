@@ -10,8 +10,9 @@
 // classes of segments (consecutive stages). Equal segments have equal optima,
 // so a network of equal layers costs little more than one layer.
 //
-// Reversing a segment [first, end) computes delta_first from a_first and the
-// gradient after its tail (Chain.h defines a_i, abar_i and delta_i):
+// Let a_i be the input of stage i, delta_i the gradient of a_i, and abar_{i+1}
+// the values that stage i saves (see Chain.h). Reversing a segment [first, end)
+// computes delta_first from a_first and the gradient after its tail:
 //
 //   - Tail 0 is empty; delta_end is present.
 //   - Tail u > 0 is stage `end`. Its forward pass has already saved with
@@ -39,12 +40,13 @@ struct Option {
   int64_t saved = 0;
   double forward = 0;
   double time = 0; // Seconds of forward and backward.
-  /// Peaks of the forward pass in addition to View::waiting(). saveNeed
-  /// excludes a_i, which stays in memory; saveDropNeed includes a_i, which is
-  /// dropped.
+  /// Peak bytes of the forward pass that saves, not counting View::waiting(),
+  /// the bytes that are present at the start of the segment. saveNeed excludes
+  /// the input of the stage, which stays in memory. saveDropNeed includes the
+  /// input, which the forward pass drops.
   int64_t saveNeed = 0;
   int64_t saveDropNeed = 0;
-  /// Peak of the backward pass, without a_i.
+  /// Peak bytes of the backward pass, without the input of the stage.
   int64_t backwardNeed = 0;
   /// Index in the stage's options.
   int32_t index = 0;
@@ -90,18 +92,18 @@ class View {
 public:
   View(const Chain &chain, const ChainOptions &options);
 
-  /// Lets stages save and drop their input, with up to `count` options each
-  /// (their pending options): the best ones if a byte saved by stage i costs
-  /// prices[i] seconds.
+  /// Lets each stage save and drop its input, with up to `count` of its
+  /// options, which are called pending. Chooses the options that are best if a
+  /// byte saved by stage i costs prices[i] seconds.
   void setPending(size_t count, const std::vector<double> &prices);
   /// Same as setPending(), but with options that are at least as good as those
   /// they replace, so that the optimum is a lower bound.
   void setPendingRelaxed(size_t count);
   void setPendingAll() { setPendingRelaxed(largestMenu()); }
-  /// Omits choices whose left segment has more than `most` stages, and segments
-  /// that are then unreachable. Schedules become only slightly slower, because
-  /// unless memory is very short, a good schedule stores a value every few
-  /// stages.
+  /// Omits choices whose left segment (the stages before the stored value) has
+  /// more than `most` stages, and segments that are then unreachable. Schedules
+  /// become only slightly slower, because unless memory is very short, a good
+  /// schedule stores a value every few stages.
   void setSpan(int32_t most);
 
   size_t largestMenu() const;
@@ -177,7 +179,8 @@ private:
     return size() + 1 + row * lengthStride + length;
   }
 
-  /// Peaks of ForwardCheckpoint(i) without a_i, and of ForwardDrop(i) with a_i.
+  /// checkpointNeeds[i] is the peak of ForwardCheckpoint(i), without the input
+  /// of stage i. dropNeeds[i] is the peak of ForwardDrop(i), with this input.
   std::vector<int64_t> checkpointNeeds, dropNeeds;
   /// Equivalence class of each stage: stages with equal figures have equal
   /// kinds.

@@ -72,8 +72,9 @@ static double curveSeconds(const GemmCurve &curve, double m, double n,
   double logarithm = 0;
   for (const AxisPlace &place : places)
     logarithm += place.beyond;
-  double exact = 0; // Time at the corner of weight 1, or 0 if no corner has
-                    // weight 1.
+  // If one of the eight corners has weight 1, `exact` is its time, which is not
+  // interpolated. Otherwise `exact` is 0.
+  double exact = 0;
   for (unsigned corner = 0; corner < 8; ++corner) {
     double weight = 1, flops = 2;
     std::size_t index = 0;

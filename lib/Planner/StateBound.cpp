@@ -19,7 +19,9 @@ static constexpr int kBisections = 40;
 static constexpr size_t kWindows = 32;
 
 /// Returns a lower bound on the seconds that the rest of the program takes
-/// after `command`: the number T defined at boundStates().
+/// after `command`. The bound is the least time of the copies to the device and
+/// the updates on the host that are then necessary (T in the comment on
+/// boundStates()).
 static double boundOfRest(const StateProblem &problem, int32_t command) {
   struct Part {
     double bytes, hostSeconds;
@@ -69,9 +71,10 @@ namespace {
 /// Lower bounds on the time until a command has been executed, from the
 /// parameters that the commands read. Consider a window of commands. Parameters
 /// that they read and that are not on the device when the window starts are
-/// copied to the device meanwhile. The window therefore takes at least as long
-/// as copying the bytes by which the parameters that it reads exceed the
-/// capacity. The durations of disjoint windows add up.
+/// copied to the device meanwhile. At the start of the window, at most as many
+/// bytes as the capacity are on the device. The window therefore takes at least
+/// as long as copying the bytes by which the parameters that it reads exceed
+/// the capacity. The durations of disjoint windows add up.
 class ReadBound {
 public:
   ReadBound(const StateProblem &problem, const std::vector<double> &after);
@@ -149,8 +152,8 @@ StateBound kiln::boundStates(const StateProblem &problem) {
   ReadBound reads(problem, after);
   if (!after.empty())
     bound.seconds = reads.until(static_cast<int32_t>(after.size()) - 1);
-  // The copies and updates after the join overlap with the other commands after
-  // the join, so subtract the time of these commands.
+  // The copies and updates after the join overlap with all other commands after
+  // the join, so subtract the time of these other commands.
   if (problem.join >= 0)
     bound.rest = std::max(0.0, boundOfRest(problem, problem.join) -
                                    (after.back() - after[problem.join]));

@@ -30,11 +30,12 @@ static constexpr size_t kStarts = 8;
 /// the byte to the host and back. kHighPenalty is used if the search with
 /// kPenalty finds no point that fits.
 static constexpr double kPenalty = 4, kHighPenalty = 1000;
-/// The number of groups of states that refineStates() changes, the maximum
-/// number of passes over them, and the number of failures after which similar
-/// changes are skipped.
+/// The number of groups of states that refineStates() changes, and the maximum
+/// number of passes over them.
 static constexpr size_t kRefinedGroups = 512;
 static constexpr int kRefinements = 10;
+/// A change is skipped if more than this number of similar changes in
+/// succession were not better.
 static constexpr size_t kMostFailures = 8;
 /// The number of groups of states that planStates() changes one at a time, and
 /// the maximum number of passes over them.
@@ -108,17 +109,17 @@ private:
   StateEvaluator evaluator;
   std::vector<StateChoice> largeChoices;
   /// `fixed` has an element for each group, but only the choices of the large
-  /// groups are set. `others` are the other groups, and `indices` are their
-  /// indices.
+  /// groups are set. `others` are the groups that are not large, and `indices`
+  /// are their indices among all groups.
   std::vector<StateChoice> fixed;
   std::vector<StateGroup> others;
   std::vector<size_t> indices;
   std::map<Point, Outcome> outcomes;
   double penalty = 0;
   Point best = {0, 0, 0, 0};
-  /// The fastest point that fits, and the point that exceeds the capacities by
-  /// the fewest bytes.
+  /// The fastest point that fits, if any.
   std::optional<std::pair<Key, Point>> fitting;
+  /// The point that exceeds the capacities by the fewest bytes.
   std::pair<int64_t, Point> least = {INT64_MAX, {}};
 };
 
@@ -412,8 +413,9 @@ StateSolution kiln::planStates(const StateProblem &problem,
                           isHopeless(leastPeak(problem, onHost.choices),
                                      problem.capacity + hostLeft))
     return onHost;
-  // Treat the large groups alike: first, all are on the device; then, if not
-  // everything fits there, on the host, where they take the least memory.
+  // Make the same choice for all large groups. First, all of them are on the
+  // device. If not everything fits there, also try a plan in which all of them
+  // are on the host, where they take the least device memory.
   bool isLocal = start && start->large.size() == large.size();
   std::optional<StateShares> shares;
   std::vector<StateChoice> choices(large.size());

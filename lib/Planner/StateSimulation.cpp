@@ -61,7 +61,8 @@ StateSimulation::leadsOf(size_t i, std::vector<int64_t> StateLeads::*member) {
   return recordsLeads ? &(cost.leads[i].*member) : nullptr;
 }
 
-/// Orders the updates as kiln-offload-states does:
+/// If all updates follow all other commands, orders the updates as
+/// kiln-offload-states does:
 ///   1. all updates that are not listed below;
 ///   2. the updates on the host whose gradients are copied last;
 ///   3. the updates on the device whose results are sent to the host, largest
@@ -106,9 +107,9 @@ void StateSimulation::orderUpdates() {
 
 /// Adds the copies of gradients to the host, for updates on the host and for
 /// gradients that are stored on the host until the device updates the
-/// parameter. A command waits for a copy when `gradientsUnderWay` further
-/// copies have started, and no later than the update. If a copy is for an
-/// update on the host, only further copies for updates on the host count, as in
+/// parameter. The program waits for a copy once `gradientsUnderWay` later
+/// copies have started, and no later than the update. If the copy is for an
+/// update on the host, only later copies for updates on the host count, as in
 /// kiln-offload-states.
 void StateSimulation::addGradients() {
   leaving.clear();
@@ -225,7 +226,8 @@ void StateSimulation::placeCopiesIn() {
   byNeed.resize(copiesIn.size());
   for (size_t i = 0; i < copiesIn.size(); ++i)
     byNeed[starts[mirror(copiesIn[i].need) + 1]++] = static_cast<int32_t>(i);
-  // Initially, every copy is on the device as early as possible.
+  // The placer needs the live bytes that result if every copy starts as early
+  // as possible. It then delays the copies.
   resident.assign(change.begin(), change.end());
   transfers.clear();
   for (int32_t i : byNeed) {

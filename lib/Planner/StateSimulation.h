@@ -57,7 +57,8 @@ private:
     int64_t bytes = 0;
     int32_t need = 0;     ///< The first command that reads it.
     int32_t earliest = 0; ///< The first command before which it may start.
-    std::vector<int64_t> *leads = nullptr; ///< Receives the lead, if not null.
+    /// Receives the prefetch distance (lead) of the copy, if not null.
+    std::vector<int64_t> *leads = nullptr;
   };
 
   int32_t addCopy(int64_t bytes, bool isOut, int32_t begin, int32_t wait);
@@ -79,17 +80,17 @@ private:
 
   const StateProblem &problem;
   int32_t end;
-  /// The groups sorted by the positions of their gradients, the groups sorted
-  /// by the positions of their updates, and the positions of all updates in
-  /// ascending order.
+  /// `byGradient` has the groups in the order of their gradients, and
+  /// `byUpdate` has them in the order of their updates. `positions` are the
+  /// commands that are updates, in ascending order.
   std::vector<int32_t> byGradient, byUpdate, positions;
 
   // State of the current run.
   const std::vector<StateChoice> *choices = nullptr;
   bool recordsLeads = false;
   StateCost cost;
-  /// The duration of every command and the command that updates each group,
-  /// after orderUpdates() has reordered the updates.
+  /// `seconds` is the duration of every command, and `updates` is the command
+  /// that updates each group, after orderUpdates() has reordered the updates.
   std::vector<double> seconds;
   std::vector<int32_t> updates;
   /// The groups in the order of their updates after orderUpdates(). Frozen
@@ -97,8 +98,8 @@ private:
   std::vector<int32_t> order;
   /// True if an update on the device sends results to the host.
   bool returnsSome = false;
-  /// The change at each command of the live bytes on the device, and of the
-  /// bytes of gradients on the host.
+  /// At each command, `change` is the change of the live bytes on the device,
+  /// and `hostChange` is the change of the bytes of gradients on the host.
   std::vector<int64_t> change, hostChange;
   std::vector<Copy> copies;
   std::vector<CopyIn> copiesIn;

@@ -35,9 +35,10 @@ struct Timeline {
 /// Returns an SVG chart of the live bytes over the commands, stacked by class.
 std::string timelineChart(const PlanFigures &plan, const Timeline &timeline);
 
-/// Returns an SVG chart of the arena above the states, with offsets against
-/// lifetimes. Sets `drawn` to the number of buffers that are large enough to be
-/// visible, and `total` to the number of all buffers.
+/// Returns an SVG chart of the buffers of the arena that are not states. A
+/// buffer is a rectangle: the horizontal axis shows its lifetime, and the
+/// vertical axis shows its offsets. Sets `drawn` to the number of buffers that
+/// are large enough to be visible, and `total` to the number of all buffers.
 std::string arenaChart(const PlanFigures &plan, size_t &drawn, size_t &total);
 
 /// Returns the first `most` executions of forward and backward segments as

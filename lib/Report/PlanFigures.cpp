@@ -236,9 +236,8 @@ PlanFigures::PlanFigures(const Object &plan)
         bool onHost = object->getString("arena").value_or("") == "host";
         PlanBuffer buffer =
             readBuffer(*object, onHost ? hostFigures.states : states);
-        // A ring has one instance of the buffer per micro-batch in flight.
-        // While one instance is not live, others are. Count all instances as
-        // live while micro-batches are in flight.
+        // A buffer with a ring has one instance per micro-batch in flight.
+        // Count all instances as live while any micro-batch is in flight.
         if (int64_t ring = number(*object, "ring")) {
           buffer.bytes += ring * (ringSlots - 1);
           std::tie(buffer.first, buffer.last) = inFlight;

@@ -62,8 +62,9 @@ struct ChoiceGroup {
   /// stages of the layer.
   int64_t forwardRuns = 1;
   bool dropsInput = false;
-  /// Sums over the layers: bytes of recomputed tensors, bytes of offloaded
-  /// tensors, and time of the recomputation.
+  /// Sums over the layers of the group: `repeatedBytes` are the bytes of
+  /// recomputed tensors, `repeatedMs` is the time to recompute them, and
+  /// `offloadedBytes` are the bytes of offloaded tensors.
   int64_t repeatedBytes = 0, offloadedBytes = 0;
   double repeatedMs = 0;
   bool keepsEverything() const { return repeats.empty() && !keeps.empty(); }
@@ -92,8 +93,8 @@ struct HostFigures {
   int64_t arena = 0, states = 0, budget = 0;
   std::vector<PlanBuffer> buffers;
   int64_t peakCommand = 0; ///< The command with the most live bytes.
-  /// For each class, its live bytes at `peakCommand`, and the total size of its
-  /// buffers.
+  /// For each class, `atPeak` is the number of its live bytes at `peakCommand`,
+  /// and `declared` is the total size of its buffers.
   std::array<int64_t, kClasses> atPeak{}, declared{};
   /// Bytes that a step copies to the host and back.
   int64_t copiedOut = 0, copiedIn = 0;
@@ -107,11 +108,11 @@ struct PlanFigures {
   explicit PlanFigures(const llvm::json::Object &plan);
 
   int64_t arena = 0, states = 0, microbatches = 1;
-  /// The executions of the forward and backward segments of micro-batches, or
-  /// none without micro-batches; the order of the segments, as a name or a
-  /// list; and the maximum number of micro-batches in flight (ring slots).
+  /// The executions of the forward and backward segments of micro-batches;
+  /// empty if the step has no micro-batches.
   std::vector<abi::SegmentRun> segmentRuns;
-  std::string order;
+  std::string order; ///< The order of the segments, as a name or a list.
+  /// Maximum number of micro-batches in flight.
   int64_t ringSlots = 1;
   /// True if backward segments are executed in the order of their
   /// micro-batches.
@@ -166,7 +167,9 @@ private:
   void sumHost();
 
   const llvm::json::Array *commandNames = nullptr;
-  /// First command of the forward and last command of the backward segment.
+  /// The first and the last command while micro-batches are in flight: the
+  /// first command of the forward segment and the last command of the backward
+  /// segment.
   std::pair<int64_t, int64_t> inFlight;
 };
 

@@ -19,8 +19,8 @@ namespace {
 constexpr int64_t n = KashinCode::blockElements;
 using Block = std::array<float, n>;
 
-/// The numbers of repetitions in steps 1 and 2 of the encoder (see
-/// KashinCode.h), for each element of `starts`.
+/// The encoder (see KashinCode.h) repeats its step 1 `projections` times and
+/// its step 2 `alternations` times. It does so for each element of `starts`.
 constexpr int projections = 6, alternations = 10;
 
 /// The parameters of a search for a pair (u, v) that represents a block: `peak`
@@ -36,8 +36,9 @@ constexpr Start starts[] = {
     {0.7f, 0.5f}, {1.0f, 0.5f}, {0.8f, 1.0f}, {1.2f, 0.25f}};
 
 struct Search {
-  Block u, v;  ///< Levels for a scale of 1.
-  Block image; ///< H v / sqrt(n).
+  Block u, v; ///< Levels for a scale of 1.
+  /// H v / sqrt(n), where H is the Hadamard matrix.
+  Block image;
   float scaleOfU = 0, scaleOfV = 0;
   double error = std::numeric_limits<double>::infinity();
 };

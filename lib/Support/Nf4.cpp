@@ -183,8 +183,9 @@ void Nf4Encoder::encodeBlock(const float *values, int64_t count) {
     magnitude = 0;
   }
   // As in bitsandbytes, the elements of a complete block are multiplied by an
-  // inverse, and those of an incomplete block are divided. The magnitude that
-  // is stored is at least leastMagnitude only for an incomplete block.
+  // inverse, and those of an incomplete block are divided. Only for an
+  // incomplete block, a stored magnitude below leastMagnitude is raised to
+  // leastMagnitude.
   if (count == blockElements) {
     float inverse = 1.0f / std::max(magnitude, leastMagnitude);
     for (float &value : block)

@@ -21,8 +21,8 @@ using namespace kiln;
 /// of a lookup could have more than kMostElements elements.
 static constexpr int64_t kMostIds = 96;
 
-/// Adds a new index tensor derived from an existing one: every element is the
-/// index of a token, or 0.
+/// Adds a new index tensor. It contains elements of an existing index tensor in
+/// a different arrangement, and possibly zeros as padding.
 void Generator::moveIds() {
   Value x = ids[upTo(ids.size())];
   auto type = tensorTypeOf(x);

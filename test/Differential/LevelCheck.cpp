@@ -98,7 +98,7 @@ OwningOpRef<ModuleOp> Checker::apply(ModuleOp from, const std::string &passes) {
 }
 
 /// Sets the states and the inputs of a program. The values depend on the seed
-/// and on names, but not on the level.
+/// and on names, but not on the passes that have been applied.
 Status Checker::fill(ReferenceEngine &engine, size_t program) {
   const Description &description = engine.description();
   for (size_t i = 0; i < description.states.size(); ++i) {

@@ -21,14 +21,14 @@
 
 namespace kiln::abi {
 
-/// Splits the m x n result of the matmul of a (m x k) and b (k x n) into
-/// `threads` tiles, and returns the grid of gm x gn tiles for which BLAS packs
-/// (copies before it multiplies) the fewest operand elements. For each tile,
-/// BLAS packs the tile's rows of a and the tile's columns of b. It thus packs
-/// each element of a gn times and each element of b gm times, in total
-/// k (gn m + gm n) elements.
-/// Among grids with the same number of packed elements, chooses the grid with
-/// the largest gm if `transA` is set, and with the smallest gm otherwise.
+/// Splits the m x n result of the matmul of `a` (m x k) and `b` (k x n) into
+/// `threads` tiles, or into one tile if the result is small. Returns the grid
+/// of gm x gn tiles for which BLAS packs (copies before it multiplies) the
+/// fewest operand elements. For each tile, BLAS packs the tile's rows of `a`
+/// and the tile's columns of `b`. Each element of `a` is thus packed gn times,
+/// and each element of `b` gm times: k (gn m + gm n) elements in total. Among
+/// grids with the same number of packed elements, chooses the grid with the
+/// largest gm if `transA` is set, and with the smallest gm otherwise.
 inline std::pair<int64_t, int64_t>
 chooseGemmGrid(int64_t m, int64_t n, int64_t k, bool transA, int64_t threads) {
   // A GEMM with at most this number of multiply-adds runs on one thread.

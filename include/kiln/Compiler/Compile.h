@@ -100,7 +100,7 @@ struct CompileOptions {
   /// accepts.
   std::string zeroBy = "elements";
   /// Data-parallel ranks average their states every `syncEvery` steps, and
-  /// train alone in between. 1: they sum gradients in each step.
+  /// train alone in between. 1: they sum gradients in each step instead.
   int64_t syncEvery = 1;
   /// Approximate size in bytes of a bucket, which is a group of tensors that
   /// ranks sum or gather by one collective.

@@ -43,8 +43,8 @@ struct PlanningSession {
   Status status;
   /// Smallest feasible budget in bytes; set if no plan fits.
   int64_t leastBudget = 0;
-  /// The pass may fail without an error message if no plan has a step time, in
-  /// seconds, below `mustBeat`. The pass then sets `isBeaten`.
+  /// A step time in seconds. If no plan has a shorter step time, the pass may
+  /// set `isBeaten` and fail without an error message.
   double mustBeat = std::numeric_limits<double>::infinity();
   bool isBeaten = false;
   /// If set, the pass plans nothing, and computes `outlook` instead. The pass

@@ -135,8 +135,8 @@ private:
 };
 
 /// Returns the run that `execution` describes. Commands outside of
-/// micro-batches are executed once, so that `isFirst` and `isLast` of their run
-/// are set.
+/// micro-batches are executed once, so both `isFirst` and `isLast` of their run
+/// are true.
 abi::SegmentRun runOf(const rt::SegmentExecution &execution);
 
 /// Returns true if the command adds a result to one of its operands (see

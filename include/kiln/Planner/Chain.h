@@ -14,9 +14,10 @@
 //   a_0 --[stage 0]--> a_1 --[stage 1]--> a_2 ... --[stage n-1]--> a_n
 //   delta_0 <--------- delta_1 <--------- delta_2 ... <----------- delta_n
 //
-// A schedule is a sequence of five kinds of operations. Each stage has options.
-// With a slower option, the forward pass saves fewer bytes for the backward
-// pass. The saved values are abar_{i+1}, which include a_{i+1}.
+// A schedule is a sequence of five kinds of operations. Each stage has options,
+// numbered k. With a slower option, the forward pass of stage i saves fewer
+// bytes for the backward pass of stage i. The saved values are called
+// abar_{i+1}, and include a_{i+1}.
 //
 //   operation             needs               yields               drops
 //   ForwardCheckpoint(i)  a_i                 a_{i+1}

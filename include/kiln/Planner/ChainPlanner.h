@@ -50,8 +50,9 @@ struct ChainOptions {
   /// whose steps take about a nanosecond each.
   uint64_t tableEffort = 6'000'000'000;
   uint64_t moveEffort = 300'000'000;
-  /// The same limits for a ChainLadder: `ladderEffort` for all its tables
-  /// together, and `ladderMoveEffort` for the local search of each plan.
+  /// The same limits for a ChainLadder, which plans for many budgets:
+  /// `ladderEffort` is the limit for all its tables together, and
+  /// `ladderMoveEffort` the limit for the local search of each plan.
   uint64_t ladderEffort = 1'200'000'000;
   uint64_t ladderMoveEffort = 3'000'000;
 };

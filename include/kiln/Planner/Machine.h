@@ -126,7 +126,7 @@ struct Machine {
   MachineLink link;
   /// If not set, messages between ranks have the cost of copies over the link.
   std::optional<MachineNetwork> network;
-  /// Set if the device is a GPU. The host of a CPU is the CPU itself.
+  /// Set only if the device is a GPU. A device that is a CPU is its own host.
   std::optional<MachineHost> host;
 
   /// Returns the curve of a type, or the fp32 curve if the type has none.

@@ -8,7 +8,7 @@
 // Chooses which states of a training program (parameters and their moments) are
 // stored on the host, and where the states are updated. The program is a
 // sequence of commands on the device. For each parameter, there are these
-// choices:
+// choices, where "copied out" means to the host and "copied in" to the device:
 //
 //   update on the host     the gradient is copied out, the host updates the
 //                          parameter, and the new parameter is copied in
@@ -178,8 +178,9 @@ StateCost evaluateStates(const StateProblem &problem,
                          const std::vector<StateChoice> &choices);
 
 /// Searches for the choices that fit in memory and have the shortest duration.
-/// If none fit, returns the choices with the smallest excess. The result is a
-/// pure function of the arguments. With `start`, the search is local.
+/// If none fit, returns the choices that exceed the capacities of device and
+/// host by the fewest bytes. The result is a pure function of the arguments. If
+/// `start` is given, the search is local and begins there.
 StateSolution planStates(const StateProblem &problem,
                          const std::optional<StateStart> &start = {});
 
@@ -190,9 +191,9 @@ StateSolution refineStates(const StateProblem &problem, StateSolution solution);
 /// Lower bounds, in seconds, that hold for all choices.
 struct StateBound {
   double seconds = 0; ///< Lower bound on the duration of the program.
-  /// Lower bound on the time that copies and updates add, after
-  /// StateProblem::join, to the time of the other commands; 0 if there is no
-  /// join.
+  /// Lower bound on the time that copies and updates add to the time of the
+  /// other commands after StateProblem::join, the command that all updates wait
+  /// for; 0 if there is no such command.
   double rest = 0;
   /// Sum of the durations of all updates on the device. A choice can avoid this
   /// time by updating on the host.

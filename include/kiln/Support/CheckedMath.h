@@ -5,9 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Sizes, offsets and counts that are computed from the contents of a file use
-// these functions. They return nullopt if the exact result does not fit its
-// type. checkedAlignUp is included because value + alignment - 1 may wrap.
+// Functions for sizes, offsets and counts that are computed from the contents
+// of a file. They return nullopt if the exact result does not fit its type.
 //
 //===----------------------------------------------------------------------===//
 

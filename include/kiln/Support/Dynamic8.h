@@ -69,19 +69,23 @@ uint8_t encodeDynamic(DynamicMap map, float x);
 
 /// A table from which kernels compute codes without a search. A bucket is
 /// 2^shift consecutive floats and contains at most one border. `entries` has
-/// one entry per bucket. For a positive float with the bit pattern `bits`, let
-/// e be the entry with index (bits >> shift) - first, clamped to the table. The
-/// number of borders below the float is
+/// one entry per bucket. The low 8 bits of an entry are the number of borders
+/// below the bucket. The other bits are the position, in the bucket, of the
+/// float after the border, or 2^shift if the bucket contains no border. For a
+/// positive float with the bit pattern `bits`, let e be the entry with index
+/// (bits >> shift) - first, clamped to the table. The number of borders below
+/// the float is
 ///
 ///   (e & 255) + ((bits & (2^shift - 1)) >= (e >> 8) ? 1 : 0)
 ///
 /// For the signed map, the table has the positive borders only. Let c(bits) be
 /// the number of positive borders below the float with this bit pattern. If the
 /// sign bit of x is clear, the code of x is 127 + c(bits of x). Otherwise, it
-/// is 127 - min(127, c((bits of |x|) + 1)). With + 1, a border that equals |x|
-/// counts, because the smaller of two equally near values is chosen. The
-/// minimum is necessary because the negative borders are the negatives of the
-/// first 127 of the 128 positive borders.
+/// is 127 - min(127, c((bits of |x|) + 1)). Adding 1 has the effect that a
+/// border that equals |x| counts: x is then equally near to two values, and
+/// gets the code of the smaller value. The minimum is necessary because the
+/// negative borders are the negatives of the first 127 of the 128 positive
+/// borders.
 struct DynamicSearch {
   int shift;
   int32_t first;

@@ -53,12 +53,12 @@ struct MeshAxis {
   int64_t size = 1;
 };
 
-/// The ranks first, first + stride, ..., of which there are `size`.
+/// The ranks first + i * stride, for i from 0 to size - 1.
 struct MeshGroup {
   int64_t first = 0, stride = 1, size = 1;
 
   int64_t rankAt(int64_t index) const { return first + index * stride; }
-  /// Returns the index of a rank of the group.
+  /// Returns the position in the group of `rank`, one of its ranks.
   int64_t indexOf(int64_t rank) const { return (rank - first) / stride; }
 };
 

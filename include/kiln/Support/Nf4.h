@@ -38,8 +38,8 @@
 //   number of threads, and which may overflow. For random weights, the two
 //   offsets differed by at most 3 units in the last place. Nested scales then
 //   differ from those of the library in their last bits, and about one scale
-//   code in 30000 differs, because its quotient is rounded to an adjacent one
-//   of the 65536 values.
+//   code in 30000 differs, because the quotient of difference and nested scale
+//   is rounded to an adjacent one of the 65536 values.
 //   Nf4Encoder::finish(float) accepts the offset of the library.
 // - Decoded values have the same bits for the same stored bytes. On CPUs with
 //   AVX-512, however, the library decodes a matrix wrongly if the length of its

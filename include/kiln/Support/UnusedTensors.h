@@ -35,8 +35,9 @@ Status checkUnusedTensors(const ModelWeights &weights,
                           const std::vector<const TensorInfo *> &found,
                           const UnusedTensorRules &rules);
 
-/// Returns the names of the tensors that checkUnusedTensors rejects without a
-/// comparison of values if UnusedTensorRules::ignored is empty.
+/// Returns the names of the tensors that checkUnusedTensors() rejects if
+/// UnusedTensorRules::ignored is empty. Exception: does not compare values, and
+/// therefore does not include tied tensors that differ only in their values.
 std::vector<std::string>
 findUnusedTensors(const ModelWeights &weights,
                   const std::vector<ExpectedTensor> &expected,

@@ -31,10 +31,10 @@ void PlanBuilder::delayUpdates(Block &block) {
                      [](Operation *user) { return isa<WriteOp>(user); }))
       updates.push_back(dispatch);
   // Moving an op invalidates the order of the ops of a block, and numbering all
-  // ops again takes linear time. Therefore, an update that moves after an
-  // unmoved op gets the first number of this op, and a second number that
-  // orders the updates that moved after the same op: the update that moved last
-  // comes first.
+  // ops again takes linear time. Therefore, each op has a position of two
+  // numbers. An update that moves after an unmoved op gets the first number of
+  // this op. The second number orders the updates that moved after the same op:
+  // the update that moved last comes first.
   using Position = std::pair<int64_t, int64_t>;
   static constexpr int64_t kUnmoved = std::numeric_limits<int64_t>::min();
   llvm::DenseMap<Operation *, Position> positions;

@@ -130,8 +130,8 @@ static bool conflicts(rt::BeginOp begin, ArrayRef<HostAccess> accesses) {
   return false;
 }
 
-/// Makes a transfer wait for the commands of the host if it conflicts with one
-/// of them that may not be complete.
+/// Makes a transfer wait for the commands of the host if a command of the host
+/// that conflicts with the transfer may not be complete.
 void WaitPlacer::orderTransfer(rt::BeginOp begin) {
   size_t &known = complete[begin.getQueueAttr()];
   if (!conflicts(begin, ArrayRef(hostAccesses).drop_front(known)))

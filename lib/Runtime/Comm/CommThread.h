@@ -36,8 +36,9 @@ struct CommJob {
   // Gather: each rank contributes `bytes` bytes. `all` has room for the bytes
   // of all ranks and, when the job begins, contains the bytes of this rank.
   char *all = nullptr;
-  // Fetch: another rank sends `bytes` bytes to rank 0. Each of the two ranks
-  // has a job; its `peer` is the other rank.
+  // Fetch: a rank sends `bytes` bytes to rank 0. Both the sender and rank 0
+  // have a job. `peer` is 0 in the job of the sender, and the sender in that of
+  // rank 0.
   const char *from = nullptr; ///< Used by the sender.
   char *to = nullptr;         ///< Used by rank 0.
   int peer = 0;

@@ -139,7 +139,8 @@ RingCollective::fragmentOf(Side side, const Cursor &cursor) const {
     fragment.shard = span->shard + element * elementBytes_;
     element += shardBegin(*span, part);
   }
-  // Padding is not part of the whole tensor, so its address stays null.
+  // The whole tensor does not contain padding. The address of padding in the
+  // whole tensor therefore stays null.
   if (count > 0)
     fragment.whole = span->whole + element * elementBytes_;
   fragment.count = std::min(fragmentElements_, count);

@@ -151,14 +151,15 @@ private:
     char *shard = nullptr;
     /// Number of elements. Not positive if the elements are padding.
     int64_t count = 0;
-    /// The number of the first element that follows this tensor in the part.
+    /// The number of the first element of the part after this tensor. It is the
+    /// end of the part if no tensor follows.
     int64_t next = 0;
   };
 
   bool isSharded() const { return job_.collective != Collective::AllReduce; }
   bool isReduction() const { return job_.collective != Collective::AllGather; }
-  /// Returns true if the fragments received in the round of `cursor` are added
-  /// to those of this rank, and false if they overwrite them.
+  /// Returns true if fragments received in the round of `cursor` are added to
+  /// the elements of this rank, and false if they overwrite these elements.
   bool isAdded(const Cursor &cursor) const {
     return isReduction() && cursor.round < size_ - 1;
   }
@@ -182,7 +183,7 @@ private:
   Status postSends(Transport &transport, bool &advanced);
   Status finishSends(Transport &transport, bool &advanced);
 
-  /// Adds a received fragment to that of this rank.
+  /// Adds the elements of a received fragment to those of this rank.
   void add(const Cursor &cursor);
 
   CollectiveJob job_;

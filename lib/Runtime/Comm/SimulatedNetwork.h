@@ -25,7 +25,8 @@ namespace kiln::runtime {
 
 class SimulatedNetwork final : public Transport {
 public:
-  /// The number of messages that may be held at the same time.
+  /// The maximum number of messages that a rank may be sending at the same
+  /// time.
   static constexpr std::size_t maxSends = 8;
 
   /// `bytesPerSecond` is positive.

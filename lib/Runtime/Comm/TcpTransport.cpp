@@ -18,7 +18,7 @@
 namespace kiln::runtime {
 
 static constexpr int64_t mostStashedBytes = 64 * 1024;
-/// How long a rank that ends waits for the others to end.
+/// How long a rank that ends its run waits for the other ranks to end theirs.
 static constexpr std::chrono::seconds goodbyeTimeout{60};
 
 namespace {
@@ -44,7 +44,8 @@ public:
   /// Returns true if the message of `request` has been sent or received. In
   /// that case, forgets the request.
   bool take(uint64_t request) { return done_.erase(request) > 0; }
-  /// Sends an abort frame, unless another frame has been sent only in part.
+  /// Sends an abort frame, unless only a part of another frame has been sent:
+  /// the peer would take the abort frame for the rest of that frame.
   void abort(int exitCode);
 
   bool hasSentAll() const { return outgoing_.empty(); }
@@ -92,7 +93,7 @@ private:
   // The frame that is arriving.
   FrameHeader header_;
   int64_t headerBytes_ = 0; ///< Bytes of `header_` that have arrived.
-  bool hasPlace_ = false;   ///< True if `place_` is where the data belongs.
+  bool hasPlace_ = false;   ///< True if findPlace() has set `place_`.
   char *place_ = nullptr;
   int64_t dataBytes_ = 0; ///< Bytes of the data that have arrived.
   std::optional<Posted> target_;

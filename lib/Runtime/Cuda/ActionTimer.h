@@ -32,9 +32,9 @@ public:
   bool splitsGroups() const override { return false; }
   Status before(std::size_t action) override;
   Status after(std::size_t action) override;
-  /// Appends one trace event for each action. A launch group has one event,
-  /// with the name of its first launch. All streams must be synchronized before
-  /// the call.
+  /// Appends one trace event for each action. The launches of a launch group
+  /// run as one and have one event in total. All streams must be synchronized
+  /// before the call.
   Status addBars(std::vector<TraceEvent> &events) const;
 
 private:

@@ -85,9 +85,9 @@ float AttentionCheck::random(float limit) {
 
 /// Returns random values for an operand. q and k are scaled so that the logits
 /// have a variance of 2, which makes the attention weights neither uniform nor
-/// zero. Gradients have the operand lse, the log-sum-exp of each row of logits.
-/// An estimate of it is sufficient, since both implementations receive the same
-/// values.
+/// zero. A gradient also has the operand lse, the log-sum-exp of each row of
+/// logits. Here an estimate of lse is sufficient, since both implementations
+/// receive the same values.
 AttentionCheck::Buffer AttentionCheck::input(std::size_t argument) {
   Buffer buffer(std::size_t(bytesOf(attention_, argument)));
   if (isLse(argument)) {

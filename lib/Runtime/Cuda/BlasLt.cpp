@@ -275,7 +275,7 @@ Result<std::size_t> BlasLt::choose(const Command &command,
     return known->second;
   Choice choice;
   Status status = describe(command, choice);
-  // cuBLASLt derives alignments from these addresses.
+  // cuBLASLt derives the alignments of bias and aux from their addresses.
   if (status.ok())
     status = setPlaces(choice, places);
   if (!status.ok())

@@ -73,9 +73,9 @@ inline constexpr uint32_t epilogueSumsOfB = 512;
 // layoutBatchStride an int64_t value.
 inline constexpr int layoutBatchCount = 5;
 inline constexpr int layoutBatchStride = 6;
-// cublasLtReductionScheme_t, a bit mask: partial sums of a split-K algorithm
-// are stored in the compute type in the workspace and then added in a fixed
-// order.
+// cublasLtReductionScheme_t, a bit mask. This bit permits split-K algorithms
+// that store partial sums in the workspace, in the compute type, and then add
+// them in a fixed order.
 inline constexpr uint32_t reduceInComputeType = 2;
 // cublasLtMatmulPreferenceAttributes_t. preferWorkspaceBytes has a uint64_t
 // value; the others have uint32_t values.

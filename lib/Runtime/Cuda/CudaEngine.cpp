@@ -324,7 +324,8 @@ const char *CudaEngine::observedOutput(size_t program, size_t output) {
 
 /// Runs a program with a WatchedRun observer. Every action, including the start
 /// of an asynchronous copy, completes before the next action begins. The
-/// parameter of type When therefore has no effect.
+/// parameter of type When, which selects when asynchronous copies are executed,
+/// therefore has no effect.
 Status CudaEngine::runInOrder(size_t index, CommandObserver *observer,
                               SerialTransfers::When) {
   const CudaProgram &program = programs_[index];

@@ -50,8 +50,8 @@ struct CudaResources {
   /// Plans the attention launches that cuDNN computes. Null if the programs
   /// have no launches that cuDNN may compute.
   AttentionLibrary *attention = nullptr;
-  /// The communicators of several ranks. Null if there is one rank, or before
-  /// they are connected.
+  /// The communicators that connect this rank to the other ranks. Null if there
+  /// is one rank, and before the ranks are connected.
   RankGroups *groups = nullptr;
   int rank = 0;
   ThreadTeam *team = nullptr;
@@ -81,8 +81,8 @@ inline int64_t dynamicSharedBytes(const Command &command) {
 class ActionObserver {
 public:
   virtual ~ActionObserver() = default;
-  /// Returns true if the launches of a launch group run separately. Otherwise
-  /// the first one runs the whole group.
+  /// Returns true if the launches of a launch group run separately, and false
+  /// if they run as one launch.
   virtual bool splitsGroups() const { return true; }
   virtual Status before(std::size_t action) { return Status(); }
   virtual Status after(std::size_t action) { return Status(); }
@@ -122,7 +122,7 @@ public:
   Status copyOutputs() const;
   /// Queues all actions. `observer` may be null.
   Status queue(ActionObserver *observer) const;
-  /// Captures the calls of queue() into a graph and uploads it.
+  /// Captures the calls of queue() into a graph and uploads the graph.
   Status capture();
   bool isCaptured() const { return bool(graph_); }
   Status launchGraph() const;
@@ -130,8 +130,8 @@ public:
   Status finish() const;
   /// Returns true if the program has actions on the stream.
   bool uses(Stream stream) const { return used_[std::size_t(stream)]; }
-  /// Returns the bytes that a rank sends to others in one run, as ringBytes()
-  /// computes them.
+  /// Returns the bytes that `rank` sends to other ranks in one run, as
+  /// ringBytes() computes them.
   int64_t sentBytes(int rank) const;
 
 private:

@@ -343,7 +343,8 @@ Status CudaSetup::checkMemory(std::vector<MemoryCheckLine> &lines) {
     int64_t expected = roundedUp(file_.arenaBytes);
     // The driver may allocate a small arena from memory that it has already
     // reserved. In that case the free memory does not decrease. Therefore a
-    // decrease of 0 bytes is accepted for an arena of one granule.
+    // decrease of 0 bytes is accepted for an arena of at most
+    // `allocationGranularity` bytes.
     bool ok = use.bytes == expected ||
               (use.bytes == 0 && expected == allocationGranularity);
     lines.push_back(

@@ -13,10 +13,10 @@
 namespace kiln::runtime::cuda {
 
 /// Returns the local rank of this process: its index among the ranks on the
-/// same machine. If the launcher gave a local rank to every rank on the
-/// machine, and no two of these are equal, returns the one of this process.
-/// Otherwise, returns the number of ranks on the machine that are lower than
-/// this rank. All ranks must call this function.
+/// same machine. If the launcher gave a different local rank to each rank on
+/// the machine, returns the local rank that it gave to this process. Otherwise,
+/// counts the ranks on the machine that are lower than this rank. All ranks
+/// must call this function.
 Result<int> findLocalRank(World &world);
 
 } // namespace kiln::runtime::cuda

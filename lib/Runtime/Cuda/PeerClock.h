@@ -21,7 +21,8 @@ namespace kiln::runtime::cuda {
 class PeerClock {
 public:
   using Clock = std::chrono::steady_clock;
-  /// The time between two calls of advance() counts up to this limit.
+  /// Of the time between two calls of advance(), at most this much counts. If
+  /// more time passes, this process was probably stopped.
   static constexpr std::chrono::seconds longestPoll{2};
 
   void advance() {

@@ -5,12 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The NCCL communicators of a rank. The ranks form a mesh. For each axis with
-// several ranks, one communicator connects this rank with the ranks whose
-// indexes differ from its own only on that axis. These ranks are the group of
-// this rank on the axis. Before the communicators are created, the ranks
-// exchange the ids of the communicators through a World (MPI or sockets), and
-// compare their GPUs and libraries.
+// The NCCL communicators of a rank. The ranks form a mesh. The group of this
+// rank on an axis of the mesh consists of all ranks that have the same indexes
+// as this rank on all other axes. For each axis with several ranks, one
+// communicator connects this group. Before the communicators are created, the
+// ranks exchange the ids of the communicators through a World (MPI or sockets),
+// and compare their GPUs and libraries.
 //
 // NCCL does not return an error, but waits forever, if another rank has failed
 // or hangs. The ranks therefore agree that all of them can connect before the

@@ -68,7 +68,8 @@ std::string titleOf(const TrainedTensor &tensor) {
   return role + " " + inQuotes(tensor.name.substr(colon));
 }
 
-/// Returns the indices [row, column, ...] of an element.
+/// Formats the indices [row, column, ...] of the element at position `element`
+/// in row-major order.
 static std::string placeOf(const std::vector<int64_t> &shape, int64_t element) {
   std::vector<int64_t> place(shape.size());
   for (size_t i = shape.size(); i-- > 0;) {

@@ -28,7 +28,8 @@
 
 namespace kiln::runtime::emu {
 
-/// A thread of a block in an epoch, packed into 64 bits; 0 means none.
+/// A block, an epoch of the block (the time between two consecutive barriers),
+/// and a thread of the block, packed into 64 bits; 0 means none.
 class Accessor {
 public:
   static constexpr int64_t maxEpoch = (1 << 21) - 1;
@@ -61,8 +62,9 @@ private:
 
 struct AccessHistory {
   Accessor write;
-  /// The stored reads since the last write. reads[0] is from the newest epoch
-  /// with a read.
+  /// The reads since the last write that are needed to detect a race with a
+  /// later write. reads[0] is from the newest epoch with a read; see the top of
+  /// this file.
   Accessor reads[2];
 
   /// If the new access by `now` races with an earlier access, returns the

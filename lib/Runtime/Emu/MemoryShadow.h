@@ -76,7 +76,8 @@ private:
   struct Cell {
     AccessHistory history;
     uint32_t generation;
-    /// If the cell is split, 1 + its index in splits_; otherwise 0.
+    /// If each byte of the cell has its own history: 1 + the index of these
+    /// histories in splits_. Otherwise 0.
     uint32_t split;
   };
   struct Free {

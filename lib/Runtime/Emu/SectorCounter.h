@@ -38,15 +38,17 @@ public:
   void access(const void *place, int64_t lane, uint64_t address, int64_t bytes,
               bool isWrite);
 
-  /// Ends a segment: all lanes of the warp wait or have ended.
+  /// Adds the sectors of all accesses since the last call to the counts. Must
+  /// be called when all lanes of the warp wait or have ended.
   void endSegment();
 
   const EmuCounts &counts() const { return counts_; }
 
 private:
-  /// The sectors of one instruction. Bit i of `sectors` represents the sector
-  /// with number 64 * window + i. Sectors that no bit represents are stored in
-  /// Place::others; few instructions have such sectors.
+  /// The 32-byte sectors that one instruction accesses. Bit i of `sectors`
+  /// represents the sector with number 64 * window + i. Sectors that no bit
+  /// represents are stored in Place::others; few instructions access such
+  /// sectors.
   struct Instruction {
     uint64_t window;
     uint64_t sectors;

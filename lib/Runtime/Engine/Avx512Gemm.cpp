@@ -67,8 +67,9 @@ KILN_AVX512 inline __mmask16 firstLanes(int64_t count) {
 //===----------------------------------------------------------------------===//
 
 /// Computes `Rows` rows and 16 * `Vectors` columns of c from a panel of a and a
-/// panel of b with `depth` units along k. `last` masks the last vector of a row
-/// of c. A unit is a pair of bf16 if `IsPair`, and otherwise an f32.
+/// panel of b with `depth` units along k. `last` is the mask of the columns of
+/// c in the last vector of each row. A unit is a pair of bf16 if `IsPair`, and
+/// otherwise an f32.
 template <bool IsPair, int Rows, int Vectors>
 KILN_AVX512 void multiplyPanels(int64_t depth, const uint32_t *a,
                                 const uint32_t *b, float *c, int64_t ldc,

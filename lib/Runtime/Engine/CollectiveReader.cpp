@@ -53,9 +53,10 @@ int64_t CommandReader::readAxis(const Node &axis) {
   return found - mesh.begin();
 }
 
-/// Checks `count`, the size of a shard of a tensor that the ranks on `axis`
-/// divide. It must be at least whole / ranks, rounded up, and at most `whole`,
-/// the size of the tensor. Both sizes are in elements, or both are in bytes.
+/// Checks `count`, the size of one rank's shard of a tensor that is divided
+/// over the ranks on `axis`. It must be at least whole / ranks, rounded up, and
+/// at most `whole`, the size of the tensor. Both sizes are in elements, or both
+/// are in bytes.
 void CommandReader::checkShard(const Node &shard, int64_t count, int64_t whole,
                                int64_t axis) const {
   int64_t ranks = file_.description.mesh.axes[std::size_t(axis)].size;

@@ -23,7 +23,8 @@ namespace kiln::runtime {
 Status joinWorld(ProgramFile &file, World &world);
 
 /// Selects the commands that a rank executes, and the states and slots that it
-/// stores: those that only this rank has, and those that all ranks have.
+/// stores. Each command, state and slot belongs either to a single rank or to
+/// all ranks.
 void selectCommands(ProgramFile &file, int64_t rank);
 
 /// Allocates the scratch memory for the collectives of all programs.

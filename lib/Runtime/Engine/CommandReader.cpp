@@ -287,7 +287,8 @@ void CommandReader::readWorkspace(const Node &node, Command &command) {
     threads = 0;
   else if (file_.description.target.kind == TargetKind::CudaEmu)
     threads = 1;
-  // The emulated GPU has scratch memory of its own for kiln's kernels.
+  // If the emulated GPU computes the GEMM with a kernel of kiln, it uses
+  // scratch memory outside of the arena instead of the workspace.
   if (file_.description.target.kind == TargetKind::CudaEmu &&
       command.gemmKernel != GemmKernel::Blas)
     threads = 0;

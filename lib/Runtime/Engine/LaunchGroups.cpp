@@ -78,9 +78,10 @@ static Range rangeOf(const Ref &ref, int64_t bytes,
   return {std::min(ref.offset, last), std::max(ref.offset, last) + bytes};
 }
 
-/// Returns true if rangeOf(a), moved to any ring slot (buffer instance), may
-/// overlap rangeOf(b), moved to any ring slot. The result is exact if the ring
-/// slots of `a` and `b` are equally far apart.
+/// The range of a reference is rangeOf() moved to one of the ring slots (the
+/// instances of its buffer). Returns true if a range of `a` may overlap a range
+/// of `b`. The result is exact if the ring slots of `a` and `b` are equally far
+/// apart.
 static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
                     const Microbatches &executions) {
   if (a.arena != b.arena || aBytes <= 0 || bBytes <= 0)

@@ -31,7 +31,9 @@ public:
     bool perMicrobatch; ///< Program::livesPerMicrobatch().
     int64_t ring;       ///< Slot::ring.
     std::size_t index;  ///< Identifies the slot or the state.
-    int64_t owner;      ///< The only data-parallel rank that has it, or -1.
+    /// The data-parallel rank that alone has the slot or state, or -1 if all
+    /// ranks have it.
+    int64_t owner;
 
     bool operator==(const Block &other) const {
       return index == other.index && begin == other.begin;
@@ -50,8 +52,8 @@ public:
   Candidates candidates(std::size_t command, const Ref &ref,
                         int64_t owner) const;
   /// Returns those of `candidates` that contain the first byte of `ref` in the
-  /// execution `run`. Of a slot in a ring, only the instance that `run` uses is
-  /// considered.
+  /// execution `run`. If a slot has several instances (Slot::ring), only the
+  /// instance that `run` uses is considered.
   std::vector<Block> around(const Candidates &candidates, const Ref &ref,
                             const abi::SegmentRun &run) const;
 

@@ -113,8 +113,8 @@ private:
   const std::function<void(const OpResult &)> &observe_;
   /// The indexes of the written slots, indexed by command.
   std::vector<std::vector<size_t>> slots_;
-  /// OpResult::whole by slot: true if every write starts at the first byte of
-  /// the slot.
+  /// The values of OpResult::whole, indexed by slot: true if every write to the
+  /// slot starts at its first byte.
   std::vector<bool> whole_;
 };
 

@@ -33,8 +33,9 @@ inline constexpr char opTraceMagic[] = "KILNOPS1";
 /// The number that marks the end of one program's part of the trace.
 inline constexpr uint64_t opTraceEnd = UINT64_MAX;
 
-/// Returns the indexes of the slots that a command writes. If a slot is in a
-/// ring, each execution of the command writes only the instance at Slot::at().
+/// Returns the indexes of the slots that a command writes. If a slot has
+/// several instances (Slot::ring), each execution of the command writes only
+/// the instance at Slot::at().
 std::vector<size_t> writtenSlots(const Program &program, size_t command);
 
 /// Returns the offset of the host arena in a trace: the size of the device

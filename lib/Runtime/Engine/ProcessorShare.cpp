@@ -21,8 +21,9 @@ static constexpr int64_t turnNanoseconds = 2'000'000;
 /// takes about 0.5 us, which is short compared with the interval.
 static constexpr int64_t checkNanoseconds = 1'000'000;
 /// If a thread is suspended for longer than this, another process is assumed to
-/// use the same processor. Interruptions by system tasks are shorter, and so is
-/// the shortest possible sleep on an idle processor.
+/// use the same processor. Interruptions by system tasks are shorter. The
+/// shortest possible sleep, after which giveUp() makes the same test, is also
+/// shorter if no other process uses the processor.
 static constexpr int64_t sharedNanoseconds = 500'000;
 static constexpr int shortSleepsUntilAlone = 8;
 

@@ -42,8 +42,9 @@ private:
   int64_t checked_ = 0; ///< Time of the last check.
   int64_t used_ = 0;    ///< CPU time of the thread at the last check.
   /// If positive, the worker assumes that another process uses its processor.
-  /// A call of giveUp() decrements this number if its sleep was short, and
-  /// otherwise sets it to the maximum.
+  /// giveUp() sleeps for the shortest possible time. It decrements this number
+  /// if the thread continues without a long delay after the sleep, and
+  /// otherwise sets this number to the maximum.
   int doubts_ = 0;
 };
 

@@ -72,8 +72,8 @@ static uint32_t workersInside(uint64_t state) {
   return uint32_t(state) & insideMask;
 }
 
-/// Maximum number of blocks of loop indexes in a Part, the share of one thread,
-/// limited by the width of the counters in Part::taken.
+/// Maximum number of blocks of loop indexes in the part of one thread. The
+/// counters in Part::taken have 16 bits.
 static constexpr int64_t mostBlocks = 0xffff;
 
 /// The team and the thread index of the loop body that this OS thread executes.

@@ -193,7 +193,7 @@ void TransferOrder::checkAccess(std::size_t command, const abi::SegmentRun &run,
   for (const Transfer &transfer : transfers_) {
     const char *what = nullptr;
     for (const TransferEnd &end : transfer.ends) {
-      // The access and this part of the transfer belong to different ranks.
+      // Accesses by different ranks do not conflict.
       if (access.owner >= 0 && end.owner >= 0 && access.owner != end.owner)
         continue;
       if (access.ref.arena != end.bytes.begin.arena ||

@@ -90,8 +90,8 @@ static bool hasChanged(const std::string &path,
   return now.ok() && !(manifest.ok() && manifest->sequence == now->sequence);
 }
 
-/// Searches `path` once. Sets `stale` to true if a checkpoint changed during
-/// the search. In that case, returns early unless `isLast` is true.
+/// Searches `path` once. Sets `stale` to true if a checkpoint may have changed
+/// during the search. In that case, returns early unless `isLast` is true.
 static Result<FoundCheckpoint>
 search(const std::string &path, VerifyLevel level, bool isLast, bool &stale) {
   struct stat info;

@@ -18,7 +18,7 @@ using namespace kiln::support;
 
 namespace kiln::runtime {
 
-/// Approximate number of elements per part.
+/// Approximate number of elements of a weight that are read at once.
 static constexpr int64_t partElements = 1 << 20;
 
 namespace {

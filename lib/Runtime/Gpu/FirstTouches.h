@@ -30,8 +30,8 @@
 
 namespace kiln::runtime {
 
-/// For each action, returns the bytes whose first access in the lifetime of
-/// their slot is made by that action.
+/// Returns, for each action, the bytes that this action is the first to access
+/// in the lifetime of their slot (a planned buffer).
 std::vector<std::vector<ByteRange>> firstTouches(const ProgramFile &file,
                                                  const Program &program,
                                                  const StreamProgram &streams,

@@ -94,9 +94,9 @@ private:
   struct Lane {
     /// Element n - 1 is the index in result_.actions of the stream's action n.
     std::vector<std::size_t> actions;
-    /// Element n - 1 is the clock of the stream after the stream's action n.
+    /// Element n - 1 is the vector clock of the stream after its action n.
     std::vector<StreamNumbers> clocks;
-    StreamNumbers knows = {};    ///< The clock of the stream.
+    StreamNumbers knows = {};    ///< The vector clock of the stream.
     StreamNumbers mustKnow = {}; ///< The clock that the next action requires.
   };
 
@@ -137,8 +137,8 @@ int64_t Builder::eventAfter(const Position &position) {
   return action.event;
 }
 
-/// Adds waits to `action` until the clock of its stream has reached
-/// Lane::mustKnow.
+/// Adds waits to `action` until the vector clock of its stream is at least
+/// Lane::mustKnow in every element.
 void Builder::addWaits(StreamAction &action) {
   Lane &own = lane(action.stream);
   std::vector<Position> missing;

@@ -77,7 +77,8 @@ struct ByteAccess : ByteRange {
 
 struct StreamAction {
   std::size_t command = 0; ///< Index in Program::commands.
-  /// The execution of a forward or backward segment that contains the action.
+  /// Identifies the execution of the segment (list of commands) to which the
+  /// action belongs.
   abi::SegmentRun run;
   Stream stream = Stream::Compute;
   std::vector<int64_t> waits; ///< The events that the action waits for.

@@ -94,8 +94,8 @@ struct MemoryRates::Partner {
 /// throughput.
 static constexpr int64_t vectorElements = 2048;
 
-/// Number of passes over the memory in the shortest measurement of the
-/// bandwidth.
+/// Number of passes over the memory per execution of the bandwidth measurement.
+/// A sample consists of one or more executions.
 static constexpr int64_t passes = 4;
 
 MemoryRates::MemoryRates(int64_t memoryBytes, ThreadTeam &team,

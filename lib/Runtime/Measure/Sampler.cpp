@@ -30,7 +30,8 @@ static constexpr double othersAllowed = 0.1;
 
 /// An item whose sample takes n times this time has a sample in every n-th
 /// round, but at least in every maxPeriod-th round. The largest GEMMs would
-/// otherwise take nearly all of the time, and leave few samples for the others.
+/// otherwise take nearly all of the time, and other items would have few
+/// samples.
 static constexpr double longSampleSeconds = 5e-3;
 static constexpr int maxPeriod = 8;
 

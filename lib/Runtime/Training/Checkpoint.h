@@ -55,7 +55,7 @@ struct Progress {
   std::optional<uint64_t> shuffle;
   /// Number of updates that had been completed when the optimizer states were
   /// last initialised. Nonzero only after a resume that reset the optimizer
-  /// states. Bias correction counts only the updates after this number.
+  /// states. Bias correction counts only later updates.
   int64_t optimizerStart = 0;
   /// The scale of gradients; nullopt if the run does not scale gradients.
   std::optional<LossScale> lossScale;

@@ -58,9 +58,9 @@ std::string meshText(const Description &description) {
 }
 
 /// Returns a line that counts the sharded states, or an empty string if there
-/// are none. The line contains, for each number of ranks, the number of states
-/// that are divided over so many ranks and, for each rank, the number of states
-/// that only this rank has.
+/// are none. The line contains two kinds of numbers, such as "8, 1/2 of each on
+/// each rank" for 8 states that are divided over two ranks, and "3 on
+/// data-parallel rank 1" for 3 states that only this rank stores.
 static std::string shardedStates(const Description &description) {
   std::map<int64_t, int64_t> states, ofOwners;
   for (const StateInfo &state : description.states)

@@ -76,7 +76,8 @@ Status Driver::initialiseWeights() {
   // Check that no rank has failed, because all ranks must take part when
   // copyMirrors() exchanges shards.
   status = ranks_.vote("the start", status, {}, Patience::Unlimited).status();
-  // Compare the hashes of the files, because the ranks have different shards.
+  // The ranks have different shards of the weights, which cannot be compared.
+  // Compare the hashes of the files that the ranks have read instead.
   if (status.ok() && shardsWeights(description_))
     status = ranks_.compare(
         {{"weight files",

@@ -140,8 +140,9 @@ static Status openTokens(const std::string &path, const std::string &mask,
 }
 
 /// Opens the checkpoint from which the run resumes, and sets progress_ to the
-/// progress of the checkpoint. If the run continues training, also sets the
-/// options that are not given to those of the checkpoint (adoptChoices()).
+/// progress of the checkpoint. If the run continues training, also sets each
+/// option that the command line omits to its value in the checkpoint
+/// (adoptChoices()).
 Status Driver::openResumed() {
   Result<ResumePoint> opened = openCheckpoint(options_.resume, engine_, notes_);
   if (!opened.ok())

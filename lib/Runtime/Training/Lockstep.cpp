@@ -53,7 +53,8 @@ private:
   /// Indexes in entries_. The key is a command and a pointer to the name of a
   /// buffer; the pointer identifies the buffer.
   std::map<std::pair<size_t, const std::string *>, size_t> index_;
-  /// For each tensor, the sequence number of its last write, or -1.
+  /// For each tensor, the sequence number of its last write, or -1 if no
+  /// command has written it.
   std::vector<int64_t> order_;
   int64_t writes_ = 0;
 };

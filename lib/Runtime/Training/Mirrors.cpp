@@ -69,8 +69,9 @@ static Status gatherMirror(World &world, const support::MeshGroup &group,
   return Status();
 }
 
-/// Fills a mirror in a run of one rank. This rank stores only a part of the
-/// parameter. Copies that part, and fills the rest of the mirror with zeros.
+/// Fills a mirror of a divided parameter if only one of the ranks runs, as in a
+/// check. This rank has only its own part of the parameter. Copies this part,
+/// and fills the rest of the mirror with zeros.
 static void fillAlone(const StateInfo &parameter, const StateInfo &mirror,
                       const char *part, char *whole) {
   std::fill_n(whole, mirror.bytes(), 0);

@@ -107,7 +107,9 @@ private:
   int32_t *tokens_ = nullptr;
   int32_t *targets_ = nullptr;
   int64_t *rng_ = nullptr;
-  int64_t rngColumns_ = 3; ///< 4 if the last one contains tensorIndex_.
+  /// Number of columns of `rng_`, 3 or 4. The fourth column contains
+  /// tensorIndex_.
+  int64_t rngColumns_ = 3;
   double *lossScale_ = nullptr;
   double *rate_ = nullptr;
   int64_t *step_ = nullptr;

@@ -361,9 +361,9 @@ Status compareTrajectories(const Trajectory &now, const Options &options,
                            std::vector<std::string> &notes) {
   // If the checkpoint contains no trajectory (properties of its run), use the
   // trajectory of this run instead, so that no difference is found. Exception:
-  // a checkpoint of an earlier format (!isKnown) contains the name of its
-  // optimizer. If its optimizer states cannot be loaded, the difference is the
-  // optimizer.
+  // if a checkpoint of an earlier format (!isKnown) has optimizer states that
+  // cannot be loaded, its optimizer differs from that of this run. Such a
+  // checkpoint contains the name of its optimizer.
   Trajectory then = point.record.trajectory.value_or(now);
   if (!point.record.isKnown && !point.loadsStates)
     then.built.training.updates = {{point.optimizerName, {}, "matrices"}};

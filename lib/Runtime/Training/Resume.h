@@ -30,9 +30,10 @@ namespace kiln::runtime {
 /// gradient norm.
 RunChoices choicesOf(const Options &options, bool clips);
 
-/// Sets the options that were not given to the choices of the checkpoint, and
-/// checks that the resulting options are consistent. options.continues() must
-/// be true. Adds a note for each choice that the options change.
+/// Sets each option that the command line omits to its value in the checkpoint,
+/// and checks that the resulting options are consistent. options.continues()
+/// must be true. Adds a note for each option on the command line that differs
+/// from the checkpoint.
 Status adoptChoices(const ResumePoint &point, Options &options,
                     std::vector<std::string> &notes);
 

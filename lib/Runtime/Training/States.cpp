@@ -250,7 +250,8 @@ static Status readWeight(Engine &engine, const ModelWeights &weights,
       });
   if (!status.ok() || !hash)
     return status;
-  // Add the elements after the last element of this rank to `hash`.
+  // Add the rest of the tensor, of which this rank stores no element, to
+  // `hash`.
   return read({tensor.elements, tensor.elements}, 0, nullptr);
 }
 

@@ -31,8 +31,8 @@ namespace kiln::runtime {
 struct StepTensor : ValueInfo {
   /// "gradient", or the role of a state, such as "parameter".
   const char *role = "gradient";
-  /// The address that OpResult::data has for the commands that write the
-  /// tensor. Null if the engine returns no address for the tensor.
+  /// The address of the tensor, which equals OpResult::data for the commands
+  /// that write the tensor. Null if the engine returns no address.
   const char *data = nullptr;
   std::size_t index = 0; ///< Index of the state or program output.
   bool isState() const { return std::string_view(role) != "gradient"; }

@@ -316,9 +316,9 @@ Object CommandWriter::writeWait(rt::WaitOp wait) {
                 {"queues", std::move(queues)}};
 }
 
-/// Returns the number of a token. A token with a ring has one number per
-/// micro-batch in flight, and is written as its first number and the difference
-/// between consecutive numbers.
+/// Returns the number of a token. A token with a ring has one instance per
+/// micro-batch in flight, and each instance has its own number. Such a token is
+/// written as the first number and the difference between consecutive numbers.
 JsonValue CommandWriter::tokenNumber(mlir::Value token) {
   bool hasRing = token.getDefiningOp<rt::TokenOp>().getRing();
   auto [found, isNew] = tokens.try_emplace(token, nextToken);

@@ -30,8 +30,9 @@ using namespace mlir;
 using namespace kiln::abi;
 using namespace kiln;
 
-/// The maximum length of a run. Each launch is compared with all previous
-/// launches of its run, so the cost is quadratic in the length.
+/// The maximum number of launches of a run, a sequence of launches that may be
+/// reordered. Each launch is compared with all previous launches of its run, so
+/// the cost is quadratic in this number.
 constexpr size_t kLongestRun = 1024;
 
 namespace {
@@ -124,8 +125,9 @@ void Grouping::moveLives(ArrayRef<rt::LaunchOp> launches, int64_t first) {
     bool isOutput =
         boundary([](Operation *op) { return isa<rt::OutputOp>(op); });
     // A slot that is used both inside and outside of the micro-batches is live
-    // during all of them, so its lifetime stays. The exception is a slot whose
-    // lifetime begins in the last execution of the backward segment.
+    // during all micro-batches, so the new order does not change its lifetime.
+    // The exception is a slot whose lifetime begins in the last execution of
+    // the backward pass.
     bool spans =
         microbatches && first >= microbatches->forward &&
         first < microbatches->end &&
@@ -144,8 +146,9 @@ void Grouping::moveLives(ArrayRef<rt::LaunchOp> launches, int64_t first) {
 
 void Grouping::markGroups(ArrayRef<rt::LaunchOp> equal) {
   rt::LaunchOp first = equal.front();
-  // immediatesOf() already includes the immediate of AddAfterFirst. Counting it
-  // twice only makes such groups smaller than the argument table permits.
+  // For AddAfterFirst, this counts the last immediate twice, since
+  // immediatesOf() already includes it. The only effect is that groups of such
+  // launches are smaller than the argument table permits.
   auto immediates =
       static_cast<int64_t>(immediatesOf(first).size()) +
       (first.getAccumulate() == rt::Accumulation::AddAfterFirst ? 1 : 0);
@@ -235,8 +238,8 @@ struct GroupLaunchesPass : kiln::impl::GroupLaunchesBase<GroupLaunchesPass> {
     if (!target->getLaunchRules().groups)
       return markAllAnalysesPreserved();
     for (rt::ProgramOp program : module.getOps<rt::ProgramOp>()) {
-      // Verify first, since grouping could hide lifetimes that were wrong
-      // before.
+      // Verify first, since grouping changes lifetimes and could thus hide that
+      // they were wrong before.
       if (failed(rt::verifySchedule(program)))
         return signalPassFailure();
       Grouping(program).run();

@@ -208,8 +208,9 @@ classBytesOf(rt::ProgramOp program,
 }
 
 /// Returns true if each tensor-parallel rank has only some rows of the values
-/// that a layer passes to the next layer. Only then does the module
-/// reduce-scatter tensors over the tensor axis.
+/// that a layer passes to the next layer. Only in this case does a module
+/// contain reduce-scatters over the tensor-parallel ranks, so the function
+/// searches for one.
 static bool dividesRows(ModuleOp module) {
   StringRef axis(support::tensorAxis.data(), support::tensorAxis.size());
   WalkResult walk = module->walk([&](rt::BeginOp begin) {

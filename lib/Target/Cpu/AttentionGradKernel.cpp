@@ -90,8 +90,8 @@ private:
   /// Processes all blocks of queries in the panel that attend to keys of the
   /// packed tile.
   void panelTile(Value first, Value end, Value firstKey, Role role);
-  /// Computes p and ds of a strip, the queries of one register tile. `rel` is
-  /// the index in the panel of the first query of the strip.
+  /// Computes p and ds of a strip, the queries of one register tile. The first
+  /// query of the strip has the index `rel` in the panel.
   void strip(Value query, Value rel, Value blockRow, Value firstKey);
   void dropBlock(Value firstQuery, Value rel, Value rows, Value firstKey);
   void addTransposed(Value weights, Value rows, Value sum, Value firstQuery,
@@ -329,12 +329,14 @@ void AttentionGradEmitter::startSums(Value sum, int64_t rows) {
          [&](Value i) { k.storeVector(zeros, tiles.at(sum, i)); });
 }
 
-/// Initializes dk and dv of a tile with the sums of earlier panels, which are
-/// in the results, or with zero.
+/// Initializes dk and dv of a tile of keys. If earlier panels or query heads
+/// have added to them, loads these sums from the results. Otherwise, sets them
+/// to zero.
 void AttentionGradEmitter::startTile(Value member, Value first,
                                      Value firstKey) {
-  // This function is called only if keepsSums is false. If roundsSums is true,
-  // there are then no earlier panels.
+  // This function is called only if whole heads are processed and keepsSums is
+  // false. If roundsSums is true, there is then only one query head with one
+  // panel, and nothing has been added yet.
   if (roundsSums) {
     startSums(dk, shape.kvTile);
     startSums(dv, shape.kvTile);

@@ -75,8 +75,8 @@ private:
   Place locate(Value index);
   void unit(Value index);
   /// Computes the scores and the softmax of a strip, the queries of one
-  /// register tile. `rel` is the index in the unit of work of the first query
-  /// of the strip.
+  /// register tile. The first query of the strip has the index `rel` in the
+  /// unit of work.
   void strip(Value row, Value rel, Value blockRow, Value firstKey);
   void dropBlock(Value row, Value rows, Value firstKey);
   void accumulate(Value row, Value rel, Value rows, Value firstKey);

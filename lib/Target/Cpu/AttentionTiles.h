@@ -132,9 +132,11 @@ public:
 
   /// Emits `body` for the score tile of a strip. Query r of the strip attends
   /// to the first min(seen[r], kvTile) keys of the tile. `seen` is ascending.
-  /// Emits `body` once without a mask, for tiles to which all queries attend
-  /// completely, and with a mask for one or more numbers of vectors, together
-  /// with the branches that select a variant.
+  /// Emits several variants of `body` and the branches that select one of them:
+  /// - A variant without a mask, for tiles in which every query of the strip
+  ///   attends to all keys.
+  /// - Variants with a mask, which process only the first `vectors` vectors of
+  ///   16 keys. The number of vectors differs between these variants.
   void forSeenKeys(llvm::ArrayRef<Value> seen,
                    llvm::function_ref<void(int64_t vectors, bool masked)> body);
   /// Returns a mask of the lanes of vector `v` whose keys are among the first

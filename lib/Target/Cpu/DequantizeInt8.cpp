@@ -74,8 +74,9 @@ private:
     return k.element(part(layout.outlierValuesAt), k.b.getBF16Type(), place);
   }
 
-  /// Decodes 16 elements starting at `first`, or those that `mask` selects.
-  /// They share the scale `scale`.
+  /// Decodes the 16 elements that start at `first`. If `mask` is not null,
+  /// decodes only the elements that it selects. All of them have the scale
+  /// `scale`.
   void decode(Value first, Value scale, Value mask = {}) {
     Type byte = k.b.getI8Type();
     Value code = k.loadVector(k.element(codes, byte, first), byte, mask);

@@ -52,7 +52,7 @@ constexpr int64_t kGrainElements = 16 * 1024;
 constexpr int64_t kUnitElements = 4 * 1024;
 /// Minimum columns per panel: a few cache lines.
 constexpr int64_t kMinPanel = 64;
-/// Minimum elements per slab.
+/// Minimum elements per slab, a contiguous part of a padded destination.
 constexpr int64_t kMinSlab = 64;
 
 struct Dim {

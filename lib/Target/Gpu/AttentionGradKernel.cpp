@@ -75,12 +75,13 @@ private:
     Value lse; ///< Address of the lse of the first query.
   };
   QueryHead setQueryHead(Value head);
-  /// lse and D (`sums`) of the queries of a thread.
+  /// lse, and D = rowsum(dout * o) (`sums`), of the queries of a thread.
   struct Rows {
     Values lse, sums;
   };
   Rows readRows(const QueryHead &from, Value firstQuery);
-  /// ds, and the probabilities p after dropout, which are the weights of dv.
+  /// The probabilities p after dropout, which are the weights in dv = p^T dout,
+  /// and the gradients ds of the scores.
   struct Scores {
     Values p, ds;
   };

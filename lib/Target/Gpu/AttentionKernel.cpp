@@ -57,7 +57,8 @@ public:
   int64_t emit();
 
 private:
-  /// m, l and o of a block of queries after the tiles processed so far.
+  /// The maxima m, the sums l and the output o of a block of queries, after the
+  /// tiles of keys that have been processed so far.
   struct State {
     Values maxima, sums, output;
     Values all() const;

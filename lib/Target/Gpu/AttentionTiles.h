@@ -65,7 +65,7 @@ public:
   struct Sizes {
     int64_t queries = 0, keys = 0;
     int64_t dotColumns = 0; ///< Columns per chunk in `products`.
-    int64_t columns = 0;    ///< Columns per chunk in w b and w^T b.
+    int64_t columns = 0;    ///< Columns per chunk in the other matmuls.
     int64_t chunkElements() const;
     int64_t tileElements() const { return queries * tilePitch(); }
     int64_t tilePitch() const { return keys + 4; }

@@ -242,9 +242,9 @@ void RowEmitter::finishKept(ArrayRef<Value> partials) {
     values[id] = halvePartials(program.nodes[id], resultsOf(i));
 }
 
-/// Combines the tiles of a sweep with `partials`. If `inRegisters` is true,
-/// combines only the tiles in registers. Each of the 64 threads of a reduction
-/// holds one partial.
+/// Combines the terms of the tiles of a sweep with `partials` and returns the
+/// new partials. Each of the 64 threads of a reduction holds one partial. If
+/// `inRegisters` is true, combines only the tiles in registers.
 SmallVector<Value> RowEmitter::combineInOrder(ArrayRef<Value> partials,
                                               bool inRegisters) {
   int64_t columns = tileColumns();

@@ -200,8 +200,8 @@ private:
 };
 
 /// Converts the clone of one kernel into its host function. Pointers keep their
-/// address spaces until the end, since these determine how an access is
-/// reported.
+/// address spaces until the end, since the address space of an access
+/// determines how the access is reported.
 class KernelEmulation {
 public:
   KernelEmulation(LLVM::LLVMFuncOp function, const SharedLayout &shared,

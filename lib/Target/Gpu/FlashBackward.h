@@ -60,7 +60,8 @@ private:
   using Values = FlashTiles::Values;
   using HeadRows = FlashTiles::HeadRows;
 
-  /// Sizes of groups and tiles, limited by shared memory and registers.
+  /// Sizes of groups and tiles, limited by shared memory and registers. The own
+  /// keys or queries of a thread block are those whose gradients it computes.
   struct Sizes {
     int64_t keyGroups;       ///< Groups of 16 own keys per warp.
     int64_t streamedQueries; ///< Queries per tile.
@@ -80,18 +81,19 @@ private:
   };
   QueryHead queryHead(Value head);
   bool drops() const { return shape.dropout > 0; }
-  /// Returns p for one score.
+  /// Returns the probability p for one score.
   Value power(Value score, Value minusLse);
-  /// Returns dp - D, with dropout applied to dp if `isDropped` is not null.
+  /// Returns dp - D, where D = rowsum(dout * o). If `isDropped` is not null,
+  /// dropout is applied to dp first.
   Value difference(Value dp, Value minusD, Value isDropped);
 
   void ownKeys(Value unit);
   int64_t queryStageBytes() const;
   void fetchQueries(const QueryHead &from, Value firstKey, Value tile,
                     Value stage);
-  /// Computes -D of the queries of a tile and stores the results in shared
-  /// memory, at minusSums(). `o` and `dout` are the addresses of the tile's
-  /// rows.
+  /// Computes -D = -rowsum(dout * o) of the queries of a tile and stores the
+  /// results in shared memory, at minusSums(). `o` and `dout` are the addresses
+  /// of the tile's rows.
   void sumTile(Value o, Value dout);
   Value minusSums();
   /// Returns dv and dk after a tile of queries. `carried` contains dv and dk
@@ -102,7 +104,8 @@ private:
 
   void ownQueries(Value unit);
   int64_t keyStageBytes() const;
-  /// Returns -D of the queries of this lane, indexed by the lane's row.
+  /// Returns -D = -rowsum(dout * o) of the queries of this lane, indexed by the
+  /// lane's row.
   Values ownSums(const OwnRows &dout, const HeadRows &o, Value firstQuery);
   Values addKeys(const OwnRows &q, const OwnRows &dout, const Values &minusD,
                  const Values &minusLse, Value firstQuery, Value tile,

@@ -93,8 +93,8 @@ public:
   int64_t emit();
 
 private:
-  /// m, l and o of the lane's queries after some tiles. `maxima` and `sums` are
-  /// indexed by row of the lane.
+  /// The maxima m, the sums l and the output o of the lane's queries, after
+  /// some tiles of keys. `maxima` and `sums` are indexed by row of the lane.
   struct State {
     Values maxima, sums;
     WarpSums output;

@@ -221,8 +221,9 @@ private:
   Alignments alignments;
   Value currentSequence, currentHead;
   /// Byte offset of the matrix row that this lane passes to loadMatrices() for
-  /// 16 rows by 16 columns of a tile: `columnsOffset` if the rows of the tile
-  /// are columns of b, and `rowsOffset` if the rows of the tile are rows of b.
+  /// 16 rows by 16 columns of a tile. `columnsOffset` applies if the rows of
+  /// the tile are the columns of the MMA's operand b, and `rowsOffset` applies
+  /// if they are the rows of b.
   Value columnsOffset, rowsOffset;
   Value rngState, opKey;
 };

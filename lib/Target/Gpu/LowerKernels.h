@@ -42,14 +42,15 @@ public:
 /// Returns the only gpu.module of a module.
 llvm::Expected<mlir::gpu::GPUModuleOp> findKernelModule(mlir::ModuleOp module);
 
-/// The parameters of a kernel that precede the immediates.
+/// The parameters of a kernel that precede the immediates: pointers, or one
+/// table with the arguments of all launches of a group (MemberTable.h).
 struct PointerParameters {
   unsigned count = 0;   ///< 1 for a table, else the number of pointers.
-  bool isTable = false; ///< True for a member table; see MemberTable.h.
+  bool isTable = false; ///< True for a table.
 };
 
-/// Checks that the parameters are a member table or pointers to global memory,
-/// followed by i64 immediates of which the last is the number of work units.
+/// Checks that the parameters are a table or pointers to global memory,
+/// followed by i64 immediates. The last immediate is the number of work units.
 llvm::Expected<PointerParameters> checkSignature(mlir::gpu::GPUFuncOp kernel);
 
 /// Replaces the gpu operations in `function`, whose body was cloned from a

@@ -43,8 +43,9 @@ constexpr int64_t kTablesPart = 32;
 /// Heads that a thread loads before its first store.
 constexpr int64_t kHeadsAtOnce = 4;
 
-/// Returns the number of shares into which the heads of a position are divided.
-/// A share is processed by `parts` threads.
+/// Returns the number of shares into which the heads of all sequences at one
+/// position are divided. `parts` threads process the heads of one share, and
+/// each of these threads processes a part of the columns of every head.
 static int64_t sharesOf(const RopeShape &shape, int64_t parts) {
   int64_t heads = shape.rows / shape.period * shape.heads;
   int64_t bytes = elementBytes(shape.elementType);
@@ -54,8 +55,9 @@ static int64_t sharesOf(const RopeShape &shape, int64_t parts) {
   int64_t angleBytes = elementBytes(fullPrecision(shape.elementType));
   int64_t warps =
       1 + (2 * heads * bytes + angleBytes) / (angleBytes * kTablesPart);
-  // A warp with several shares of the heads at a position reads each angle only
-  // once.
+  // If a warp processes several shares of one position, it reads cos and sin
+  // only once for all of them, so the number of shares may be larger than the
+  // number of warps.
   int64_t shares = warps * std::max<int64_t>(1, kWarp / parts);
   return std::min(shares, heads);
 }

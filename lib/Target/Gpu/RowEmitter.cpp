@@ -454,8 +454,8 @@ void RowEmitter::emitPositions(ArrayRef<Position> positions,
   }
 }
 
-/// Returns the position of the columns that start at `column`. If `whole`, all
-/// of them exist.
+/// Returns the position of the columns that start at `column`. If `whole` is
+/// true, all of these columns exist.
 RowEmitter::Position RowEmitter::positionAt(Value column, bool whole,
                                             int64_t block) {
   Position position{column, active, block};

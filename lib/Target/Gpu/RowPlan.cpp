@@ -54,9 +54,10 @@ constexpr int64_t kMostRows = 24;
 /// each thread processes only one or two elements, and blocks have kSmallBlock
 /// threads.
 constexpr int64_t kFewThreads = 1 << 15, kSmallBlock = 64;
-/// The product RowPlan::rowsPerGroup * RowPlan::spread of a split kernel whose
-/// rows have elements narrower than f32, provided that its groups share
-/// per-column values and that it has no column sums.
+/// Number of vectors that each thread of a split kernel processes, that is,
+/// RowPlan::rowsPerGroup rows of RowPlan::spread vectors each. Applies to
+/// kernels without column sums in which rows have elements narrower than f32
+/// and groups share per-column values.
 constexpr int64_t kNarrowRows = 4;
 /// Random words per counter. The words of a counter belong to columns c, c +
 /// 16, c + 32 and c + 48.
@@ -119,8 +120,8 @@ bool hasNarrowRows(const RowShape &shape) {
 namespace {
 
 /// Returns the number of adjacent columns per thread, for flat and split
-/// kernels. More than four columns would need several accesses for elements of
-/// more than two bytes.
+/// kernels: eight if all elements are narrow floats with sufficient alignment,
+/// otherwise four. Eight wider elements would need several accesses.
 int64_t freeWidth(const RowShape &shape, Alignments alignments, bool isFlat) {
   bool isNarrow = true;
   forEachElement(shape, [&](unsigned arg, row::Type type, int64_t stride) {
@@ -172,10 +173,10 @@ int64_t groupsOf(const RowProgram &program, int64_t group) {
   return fits() ? groups : most;
 }
 
-/// If the groups of a thread block can share chunks, sets RowPlan::tileBlocks
-/// and the members that depend on it. The more column blocks a tile has, the
-/// fewer barriers a row needs. Shared memory holds the sums of the chunk and
-/// one tile of terms per group.
+/// If the groups of a thread block can process one chunk of rows together, sets
+/// RowPlan::tileBlocks and the members that depend on it. The more column
+/// blocks a tile has, the fewer barriers a row needs. Shared memory holds the
+/// column sums of the chunk and one tile of terms per group.
 void shareChunks(RowPlan &plan, const RowProgram &program) {
   int64_t columns = llvm::alignTo(program.cols, kBlock), staged = 0, sums = 0;
   for (const row::Node &node : program.nodes)

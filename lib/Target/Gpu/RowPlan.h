@@ -35,6 +35,9 @@ bool isPerColumn(const row::Node &node);
 bool hasLoad(const row::RowProgram &program, row::Access access);
 bool hasStore(const row::RowProgram &program, row::StoreKind kind);
 
+/// The form of a row kernel (RowKernel.cpp describes the forms) and its
+/// parameters. A comment that begins with the names of forms describes a member
+/// that only these forms use.
 struct RowPlan {
   enum Form { Flat, Scalar, Split, Rows, Kept } form;
   int64_t width = 1;  ///< Adjacent columns per vector of a thread.

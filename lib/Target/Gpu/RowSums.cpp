@@ -69,8 +69,8 @@ void RowEmitter::startSums(int64_t groups, Value number) {
                     storedTypeOf(store), k.mul(number, k.i64Constant(padded)));
 }
 
-/// Calls `body` for all sums of the thread, with their addresses and the row of
-/// the result that receives them.
+/// Calls `body` for each vector of column sums of the thread, with the address
+/// of the sums and the row of the result to which they belong.
 void RowEmitter::forEachSum(
     Value unit, Value isUnit,
     function_ref<void(const Store &, const Base &, const Position &, Value)>
@@ -145,8 +145,8 @@ void RowEmitter::startChunk(const RowPlan &plan, Value number) {
          });
 }
 
-/// Prepares the tiles of a sweep. Returns true if the sweep adds to the sums of
-/// a shared chunk.
+/// Prepares the tiles of a sweep. Returns true if the sweep adds to the column
+/// sums of a chunk that all groups of the thread block process together.
 bool RowEmitter::startTiles() {
   chunk.numSlots = 0;
   if (chunk.groups == 0)

@@ -50,7 +50,8 @@ namespace {
 constexpr int64_t kThreads = 256;
 constexpr int64_t kWarps = kThreads / kWarp;
 constexpr int64_t kTokensPerThread = 8;
-/// Tokens per chunk and capacity of the list, which holds a whole chunk.
+/// Tokens per chunk. The list of tokens has the same capacity, since all tokens
+/// of a chunk may have to be listed.
 constexpr int64_t kChunk = kThreads * kTokensPerThread;
 /// Maximum rows per block; one thread per row sorts the list.
 constexpr int64_t kMaxRows = 64;
@@ -66,10 +67,11 @@ public:
   FailureOr<KernelLaunch> emit();
 
 private:
-  /// The tokens of a chunk that this thread reads: whether each is listed, and
-  /// its row. `place` is the number of earlier tokens of the chunk that are
-  /// listed, and `total` is the number of all tokens of the chunk that are
-  /// listed.
+  /// The tokens of a chunk that this thread reads. `isListed` is true for the
+  /// tokens to be listed, whose table rows this block owns. `rows` are the
+  /// indices of the tokens' table rows among the rows of the block. `total` is
+  /// the number of all tokens of the chunk to be listed, and `place` is the
+  /// number of those that precede the tokens of this thread.
   struct Found {
     SmallVector<Value> isListed, rows; // i1 and i32.
     Value place, total;                // i32.

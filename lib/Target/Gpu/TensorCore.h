@@ -43,7 +43,8 @@ FourValues multiplyAdd(GpuBuilder &k, mlir::Type element,
 /// Loads four matrices of 8 x 8 elements from shared memory. In lane l, `row`
 /// is the address of row l % 8 of matrix l / 8. The address must be a multiple
 /// of 16, the size of a row in bytes. Word m of the result is {M[g][2t],
-/// M[g][2t + 1]}, where M is matrix m or, if `isTransposed`, its transpose.
+/// M[g][2t + 1]}, where g = l / 4, t = l % 4, and M is matrix m or, if
+/// `isTransposed`, its transpose.
 FourValues loadMatrices(GpuBuilder &k, mlir::Value row, bool isTransposed);
 
 /// Starts an asynchronous copy of `bytes` (4, 8 or 16) bytes from global to

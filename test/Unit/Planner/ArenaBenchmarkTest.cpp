@@ -7,7 +7,8 @@
 //
 // Solves the benchmark instances of MiniMalloc; data/minimalloc/SOURCE.md gives
 // their source. Each file name ends in a capacity that suffices for the buffers
-// of the file. Greedy orders exceed this capacity by 20 to 40 %.
+// of the file. Plans that place the buffers greedily in a simple order exceed
+// this capacity by 20 to 40 %.
 //
 //===----------------------------------------------------------------------===//
 

@@ -27,8 +27,9 @@ static ChainOp saveDrop(int32_t i) {
 }
 static ChainOp backward(int32_t i) { return {ChainOpKind::Backward, i, -1}; }
 
-/// Returns three stages. The values a_0 to a_3 have 10, 20, 30 and 1 bytes, and
-/// each gradient delta_i has the size of a_i. Stage i saves |a_(i+1)| + 100
+/// Returns three stages. Stage i computes the value a_(i+1) from the value a_i.
+/// a_0 to a_3 have 10, 20, 30 and 1 bytes, and the gradient delta_i of a_i has
+/// the size of a_i. If a stage saves values, it saves its output and 100 more
 /// bytes. It takes 1 s forward if it does not save values, 2 s forward if it
 /// saves values, and 4 s backward.
 static Chain threeStages() {

@@ -43,8 +43,9 @@ static std::optional<ChainPlan> planAndCheck(const Chain &chain, int64_t budget,
   return plan;
 }
 
-/// Returns a random chain with large sizes that are not multiples of the slot
-/// size, so that rounding the sizes to slots changes them.
+/// Returns a random chain with large sizes. The planner counts memory in slots
+/// (units of equal size). The sizes are not multiples of the slot size, so that
+/// rounding the sizes to slots changes them.
 static Chain randomOddChain(std::mt19937 &random, int stages, int options) {
   Chain chain = randomChain(random, stages, options);
   for (Stage &stage : chain.stages) {

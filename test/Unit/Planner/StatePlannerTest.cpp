@@ -333,10 +333,11 @@ TEST(StatePlanner, GradientsForTheHostDoNotWaitForOthers) {
   StateChoice host = {UpdatePlace::Host, false, false};
   StateChoice away = {UpdatePlace::Device, false, true};
   // With `host` and with `away`, the gradient is copied to the host. The device
-  // frees it when the copies of two later gradients have started, or at the
-  // update if there are no such copies. For a parameter with the choice `host`,
-  // only later gradients with the choice `host` count. If only the first two
-  // parameters have this choice, their gradients stay until the updates.
+  // frees a gradient when the copies of two later gradients have started, or at
+  // the update if fewer than two copies follow. For a gradient with the choice
+  // `host`, only later gradients with the choice `host` count. For example, if
+  // only the first two parameters have the choice `host`, their gradients stay
+  // until the updates.
   auto peak = [&](std::vector<StateChoice> choices) {
     return evaluateStates(problem, choices).peak;
   };

@@ -65,7 +65,8 @@ TEST(Int8, SizesAreExact) {
   // 5 x 13: 65 codes, 3 bytes of padding, and 2 or 5 scales.
   EXPECT_EQ(bytesOf(5, 13, {}), 68 + 8);
   EXPECT_EQ(bytesOf(5, 13, {13, 0, 0}), 68 + 20);
-  // Three outlier inputs with 13 or with 5 elements each.
+  // Three outlier inputs have three indexes of 4 bytes, and 13 or 5 bf16
+  // elements each, whose total size is padded to a multiple of 4 bytes.
   EXPECT_EQ(bytesOf(5, 13, {64, 3, 0}), 68 + 8 + 12 + 80);
   EXPECT_EQ(bytesOf(5, 13, {64, 3, 1}), 68 + 8 + 12 + 32);
   EXPECT_EQ(bytesOf(768, 2304, {64, 4, 0}),

@@ -123,9 +123,10 @@ float normal(uint64_t bits) {
   return float(int64_t(terms) - 3 * (1 << 19)) * 0x1p-26f;
 }
 
-/// An element of Kind::Borders: a middle of adjacent NF4 values times the
-/// magnitude of the block, or a float next to it. The first element of a block
-/// is the magnitude.
+/// Returns an element of Kind::Borders. The first element of a block is the
+/// magnitude of the block, and the last three elements are 0. Every other
+/// element is (the middle of two adjacent NF4 values) * magnitude, or a float
+/// next to this product.
 float border(uint64_t index, uint64_t seed) {
   float magnitude =
       std::fabs(normal(splitmix64((seed << 32) + index / 64))) + 0x1p-10f;

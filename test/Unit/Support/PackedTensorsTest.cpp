@@ -93,7 +93,8 @@ TEST(PackedTensors, ReadsDecodedElements) {
 }
 
 TEST(PackedTensors, RangesOfAllFormats) {
-  // More elements than are decoded at once, and a short last block.
+  // There are more elements than are decoded at once, and the last block is
+  // short.
   constexpr int64_t elements = 3 * 64 * 128 + 21;
   std::vector<float> values(elements);
   for (int64_t i = 0; i < elements; ++i)

@@ -68,8 +68,9 @@ TEST_F(ChunkRows, Dropout) {
   runner.add(layerNormBackwardCase(66, true), {{66, 330}});
 }
 
-/// Some rows do not fit in registers. Some of these do not fit in shared memory
-/// together with gains and sums, and some not even with sums alone.
+/// Some rows do not fit in registers. Some of these rows are so long that
+/// shared memory cannot hold both the column sums and the gains, and some are
+/// so long that it cannot even hold the column sums alone.
 TEST_F(ChunkRows, LongRows) {
   runner.add(rmsNormBackwardCase(65), {{65, 1601}});
   runner.add(layerNormBackwardCase(3), {{3, 1100}, {3, 3998}, {3, 6200}});

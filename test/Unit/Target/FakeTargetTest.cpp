@@ -159,7 +159,7 @@ TEST_F(FakeTarget, UnknownNamesAreErrors) {
   EXPECT_EQ(error, "'builtin.module' op has 'kiln.target' = \"wade\", "
                    "but the value must be \"cpu\" or \"wide\", and only a "
                    "module may have this attribute");
-  // This module is built without being verified.
+  // Do not verify this module, so that backendOf() reports the error.
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context));
   (*module)->setAttr(kTargetAttr, StringAttr::get(&context, "wade"));
   error = errorOf([&] { EXPECT_EQ(backendOf(*module), nullptr); });

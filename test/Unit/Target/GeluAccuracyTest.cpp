@@ -71,8 +71,8 @@ struct Bfloat16 {
   static double load(uint16_t x) { return bfloatToFloat(x); }
 };
 
-/// Returns the magnitude below which a result of GELU counts as underflow,
-/// because the result is subnormal or exp(-2u) overflows.
+/// Returns the magnitude below which a result of GELU counts as underflow: the
+/// result is subnormal, or the exponential in x / (1 + exp(-2u)) overflows.
 template <typename T> double underflow(double x) {
   return std::max<double>(std::numeric_limits<T>::min(),
                           -x / std::numeric_limits<T>::max());

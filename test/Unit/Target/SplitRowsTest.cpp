@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Tests kernels that load many column blocks of a row at the same time, up to a
-// maximum number of blocks. Some rows have slightly more columns than a
-// multiple of this number of blocks, and other rows have fewer columns.
+// maximum number of blocks. Some rows have slightly more columns than fill a
+// multiple of this number of blocks, and other rows have fewer columns than
+// fill this number of blocks.
 //
 //===----------------------------------------------------------------------===//
 

@@ -49,13 +49,14 @@ struct Buffer {
   int64_t bytes = 0;
   /// First and last command of the lifetime. If commands of micro-batches and
   /// commands outside of micro-batches use the buffer, the lifetime includes
-  /// the whole forward and backward segments, unless micro-batches use the
-  /// buffer only in the last execution of the backward segment.
+  /// all commands of micro-batches. Exception: if the buffer is first used in
+  /// the last execution of the backward segment, the lifetime begins at the
+  /// first command that uses the buffer.
   int64_t first = INT64_MAX, last = -1;
   /// The number of instances, and the bytes from one instance to the next. A
   /// buffer that is live in both segments of a micro-batch, but not outside of
-  /// micro-batches, has one instance for each micro-batch that may be in
-  /// flight. Every other buffer has one instance.
+  /// micro-batches, has one instance for each micro-batch that may be in flight
+  /// (between its two segments). Every other buffer has one instance.
   int64_t instances = 1, ringStride = 0;
   StateOp state; ///< The state that the buffer stores, or null.
   /// The only data-parallel rank that has the buffer, or kNoOwner if all ranks
@@ -97,11 +98,14 @@ struct Command {
   /// kiln.take_shard. CopyStart, CollectiveStart and TransferWait: the op that
   /// starts the transfer.
   mlir::Operation *op = nullptr;
-  /// Launch: operands, then results. Copies: source, destination. Gemm: left
-  /// operand, right operand, the matrix that the GEMM stores, epilogue
-  /// operands, epilogue results. CollectiveStart: operands, then results; an
-  /// all-reduce has the same places (locations in buffers) as operands and as
-  /// results. TransferWait: the places of the command that starts the transfer.
+  /// The locations in buffers that the command reads and writes, in this order:
+  /// - Launch: operands, results
+  /// - Gemm: left operand, right operand, the matrix that the GEMM stores,
+  ///   epilogue operands, epilogue results
+  /// - Fill: destination
+  /// - Copy, CopyShard, CopyStart: source, destination
+  /// - CollectiveStart: operands, results (for an all-reduce, the same places)
+  /// - TransferWait: as for the command that starts the transfer
   llvm::SmallVector<Place, 6> places;
   /// Index of the buffer for scratch memory or the GEMM workspace, or -1.
   int32_t scratch = -1;
@@ -111,8 +115,9 @@ struct Command {
   /// the result in the first execution of its forward or backward segment and
   /// adds to it in all later ones.
   int64_t beta = 0;
-  /// Says in which executions of its forward or backward segment the command is
-  /// executed. A command outside of micro-batches has the value Always.
+  /// A segment is executed once for each micro-batch. `when` says in which of
+  /// these executions the command is executed. A command outside of
+  /// micro-batches has the value Always.
   rt::When when = rt::When::Always;
 
   /// Returns true if the command starts an asynchronous transfer.
@@ -150,10 +155,10 @@ struct ProgramPlan {
   std::vector<Boundary> inputs, outputs;
   llvm::DenseMap<mlir::Value, Place> places;
 
-  /// Returns the first and the last command during which no other buffer may
-  /// share bytes with `buffer`: its lifetime, or the forward and the backward
-  /// segment if it has several instances, because instances for other
-  /// micro-batches are then live.
+  /// Returns the range of commands, as the first and the last one, during which
+  /// no other buffer may share bytes with `buffer`. This is the lifetime of
+  /// `buffer`. If `buffer` has several instances, it is the forward and the
+  /// backward segment, because instances for other micro-batches are live.
   std::pair<int64_t, int64_t> occupancyOf(const Buffer &buffer) const {
     if (buffer.instances > 1)
       return {microbatches.forward, microbatches.end - 1};

@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Describes collectives, which are operations on tensors of all ranks of a
-// group. A group is either all ranks of a job, or one of the groups of the mesh
-// (Mesh.h) of the job. In this file, the number of a rank is its index in the
-// group.
+// group. A group is either all ranks of a run, or one of the groups into which
+// a mesh (Mesh.h) divides these ranks. In this file, the number of a rank is
+// its index in the group.
 //
 // A *whole* tensor of N elements is divided over n ranks into *shards* of K
 // elements each, where n K >= N. The shard of rank r has the elements
@@ -19,8 +19,8 @@
 //   whole   a b c d e
 //   shards  a b | c d | e 0
 //
-// If a rank owns a tensor, its shard is the whole tensor (K = N), and the
-// shards of the other ranks have no elements.
+// A tensor may have an owner, a rank whose shard is the whole tensor (K = N).
+// The shards of the other ranks then have no elements.
 //
 // A collective operates on one or several tensors. The elements of a tensor are
 // contiguous in memory, but the tensors need not be adjacent:
@@ -100,7 +100,7 @@ struct CollectiveJob {
   /// job is done.
   TransferTiming *timing = nullptr;
   /// The group of ranks that carries out the collective; nullopt: all ranks. If
-  /// the mesh axis of the group has several groups, all of them begin this
+  /// there are several groups on the same mesh axis, all of them begin this
   /// collective, each with its own tensors.
   std::optional<support::MeshGroup> group = std::nullopt;
 };

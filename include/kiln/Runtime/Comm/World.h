@@ -134,13 +134,15 @@ public:
   /// before it are then done, too.
   void wait(uint64_t job);
 
-  /// Copies the `bytes` bytes at `mine` of every rank to `all`, in the order of
-  /// the ranks. `what` names this exchange in messages about failures.
+  /// Copies the `bytes` bytes that each rank has at `mine` to all ranks. Every
+  /// rank receives them at `all`, in the order of the ranks. `what` names this
+  /// exchange in messages about failures.
   Status gather(const char *what, const void *mine, int64_t bytes, void *all,
                 Patience patience = Patience::Limited);
-  /// Copies the `bytes` bytes at `mine` of rank `from` to `there` of rank 0;
-  /// `there` is null on other ranks, and only `from` reads `mine`. All ranks
-  /// call this function in the same order, with the same `from` and `bytes`.
+  /// Copies `bytes` bytes from `mine` of rank `from` to `there` of rank 0. The
+  /// other ranks do not use `mine`, and ranks other than 0 pass null as
+  /// `there`. All ranks call this function in the same order, with the same
+  /// `from` and `bytes`.
   /// Ranks other than 0 and `from` return at once. Waits without a limit
   /// (Patience::Unlimited), because rank 0 may be writing a file. `what` names
   /// the copy in messages about failures.

@@ -109,8 +109,8 @@ public:
 
   /// Records that the host, a copy or a library call wrote the bytes.
   Status markInitialised(const void *begin, int64_t bytes);
-  /// Marks the bytes as uninitialised. Called when the lifetime of a slot
-  /// begins.
+  /// Marks the bytes as uninitialised. Called when the lifetime of a planned
+  /// buffer begins.
   Status invalidate(const void *begin, int64_t bytes);
   /// Records a copy within device memory: a target byte becomes initialised if
   /// and only if its source byte is.

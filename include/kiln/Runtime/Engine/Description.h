@@ -115,7 +115,7 @@ struct Division {
   int64_t beginOf(int64_t index, int64_t length) const {
     if (owner >= 0)
       return index == owner ? 0 : length;
-    // A large index times `part` may overflow.
+    // Compare with a quotient, because `index` * `part` may overflow.
     int64_t part = elements / blocks;
     return part > 0 && index <= length / part ? index * part : length;
   }

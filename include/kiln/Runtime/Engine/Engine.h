@@ -84,7 +84,7 @@ struct AllocationCounts {
   int64_t liveBytes = 0; ///< Usable size of all live blocks.
 };
 
-/// A complete event of a Chrome trace.
+/// A "complete event" of a Chrome trace, that is, one with a duration.
 struct TraceEvent {
   enum class Track { Commands, CopiesOut, CopiesIn, Sums };
   Track track = Track::Commands;
@@ -187,8 +187,9 @@ public:
   /// any.
   virtual std::optional<std::string> notice() const { return std::nullopt; }
 
-  /// Returns a warning after start() if the ranks on this machine have more
-  /// threads than processors, or may use only a part of the processors.
+  /// Returns a warning after start() if the ranks on this machine together have
+  /// more threads than processors that they may use, or if they may use only a
+  /// part of the processors of the machine.
   virtual std::optional<std::string> rankNotice() const { return std::nullopt; }
 
   /// Returns the name of the BLAS or vendor library, for the log and
@@ -312,7 +313,7 @@ public:
                            std::vector<MemoryCheckLine> &lines);
 };
 
-/// Copies the values of each parameter to its mirror, a state that has a copy
+/// Copies the values of each parameter to its mirror, a state that holds a copy
 /// of the parameter in another type or in another arena. Rounds the values to
 /// the type of the mirror. Must be called whenever parameters were written by
 /// anything other than a program of the engine. If a parameter is sharded and

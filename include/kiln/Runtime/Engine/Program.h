@@ -66,7 +66,8 @@ const char *slotClassName(SlotClass slotClass);
 /// - otherwise: all executions of both segments
 struct Slot {
   std::string name;
-  int64_t owner = -1; ///< The only data-parallel rank with the slot; -1: all.
+  /// The only data-parallel rank that has the slot; -1: all ranks have it.
+  int64_t owner = -1;
   SlotClass slotClass = SlotClass::Activation;
   ArenaKind arena = ArenaKind::Device;
   int64_t offset = 0;
@@ -76,8 +77,8 @@ struct Slot {
   /// The element type. Empty if the buffer is a workspace, or holds elements of
   /// different types over its lifetime.
   std::optional<ElementType> type = std::nullopt;
-  /// For a matrix with padded rows, the bytes of a row and the pitch in bytes;
-  /// the padding has no value. Otherwise 0.
+  /// For a matrix with padded rows, the bytes of a row without its padding and
+  /// with its padding, respectively; the padding has no value. Otherwise 0.
   int64_t rowBytes = 0, rowPitch = 0;
   /// If not 0, the buffer has several instances, which the micro-batches use in
   /// turn (Microbatches::slots), and `ring` is the distance in bytes from one
@@ -87,7 +88,8 @@ struct Slot {
   /// accesses before the first and after the last command.
   bool isOutside = false;
 
-  /// Returns the first byte of the instance that an execution uses.
+  /// Returns the address of the buffer or, if it has several instances (see
+  /// `ring`), of the instance that an execution uses.
   Place at(const abi::SegmentRun &run) const {
     return {offset + ring * run.slot, arena};
   }

@@ -89,9 +89,8 @@ public:
   ~CheckpointDir();
 
   const std::string &path() const { return path_; }
-  /// Returns the steps of the checkpoints in the directory, oldest first. A
-  /// caller that does not resume can refuse a directory that contains
-  /// checkpoints.
+  /// Returns the steps of the checkpoints in the directory, oldest first. A run
+  /// that does not resume can refuse a directory in which there are any.
   std::vector<int64_t> steps() const;
   /// Fails if the file system has less than `bytes` of free space.
   Status checkFreeSpace(uint64_t bytes) const;
@@ -114,8 +113,8 @@ private:
   std::unique_ptr<LockedFile> lock_;
   bool created_ = false; ///< True if open() created the directory.
   bool used_ = false;    ///< True if save() was called.
-  /// The highest sequence number read so far, so that a temporarily unreadable
-  /// manifest does not lower the next sequence number.
+  /// The highest sequence number read so far. The next save uses a higher
+  /// number, even if the manifest with this number can no longer be read.
   int64_t lastSequence_ = -1;
 };
 

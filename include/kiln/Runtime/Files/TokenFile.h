@@ -104,8 +104,8 @@ public:
 private:
   TokenFile(support::InputFile file, TokenLayout layout, int64_t vocabulary,
             std::optional<uint64_t> shuffleSeed);
-  /// The targets are the tokens [first, first + length) of the file. Sets those
-  /// for which the mask has a 0 to `ignoredTarget`.
+  /// `targets` has the tokens [first, first + length) of the file. Replaces
+  /// each target whose byte in the mask is 0 by `ignoredTarget`.
   Status applyMask(int64_t first, int64_t length, int32_t *targets);
 
   support::InputFile file_;

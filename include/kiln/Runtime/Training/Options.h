@@ -102,7 +102,8 @@ struct Options {
   /// Seed of the execution order on an emulated GPU.
   std::optional<uint64_t> emuSeed;
   bool syncOps = false; ///< Synchronize with the GPU after each command.
-  /// File of GEMM algorithms; "": no search; nullopt: the default file.
+  /// File that caches the GEMM algorithms that a search found to be fastest;
+  /// "": no search; nullopt: the default file.
   std::optional<std::string> gpuAlgorithms;
   /// File to which the results of all ops are written; empty: none.
   std::string checkOps;

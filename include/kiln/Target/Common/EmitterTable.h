@@ -21,7 +21,7 @@
 
 namespace kiln {
 
-/// A map from op names to emitters. The emitter of row programs has the name
+/// A map from op names to emitters. The key of the emitter of row programs is
 /// "row".
 template <typename Emitter> class EmitterTable {
 public:

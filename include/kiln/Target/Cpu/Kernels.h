@@ -47,9 +47,10 @@ using KernelEmitters = EmitterTable<KernelEmitter>;
 /// If RowProgram::flat and RowShape::isDense() are true, a work unit is one
 /// element and the grain is a multiple of 64. Otherwise a work unit is a row,
 /// or a chunk of rows if the program has ColumnPartial stores (sums of columns
-/// over a chunk). If the work unit is one element and the program has no
-/// SumOfSlices loads, the kernel does not depend on the tensor sizes, and
-/// launches of all sizes can share it.
+/// over a chunk). If the work unit is one element, the kernel does not depend
+/// on the tensor sizes, and launches of all sizes can share it. Programs with
+/// SumOfSlices loads, which load sums over a leading dimension, are an
+/// exception.
 KernelLaunch emitRowKernel(mlir::ModuleOp module, llvm::StringRef name,
                            const RowShape &shape);
 

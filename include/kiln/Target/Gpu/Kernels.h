@@ -45,9 +45,10 @@ using KernelEmitter = llvm::FailureOr<KernelLaunch> (*)(
 using KernelEmitters = EmitterTable<KernelEmitter>;
 
 /// If RowProgram::flat and RowShape::isDense() are true, a work unit is one
-/// element, and the kernel does not depend on the tensor sizes unless the
-/// program has SumOfSlices loads. Otherwise a work unit is a row, a chunk of
-/// rows, or 64 columns of a row or chunk; see RowKernel.cpp.
+/// element. The kernel then does not depend on the tensor sizes, unless the
+/// program has SumOfSlices loads, which load sums over a leading dimension.
+/// Otherwise a work unit is a row, a chunk of rows, or 64 columns of a row or
+/// chunk; see RowKernel.cpp.
 llvm::FailureOr<KernelLaunch> emitRowKernel(mlir::gpu::GPUModuleOp kernels,
                                             llvm::StringRef name,
                                             const RowShape &shape,

@@ -167,9 +167,11 @@ static LogicalResult verifyTarget(Operation *op, Attribute value,
 }
 
 /// Checks that an op is a state, and that the state may have the residency
-/// `value`. With `host`, which parameters, buffers and optimizer states may
-/// have, the host stores the state. With the other residencies, which only
-/// trainable parameters may have, the host also updates the state.
+/// `value`:
+/// - With `host`, the host stores the state. Parameters, buffers and optimizer
+///   states may have this residency.
+/// - With any other residency, the host also updates the state. Only trainable
+///   parameters may have these residencies.
 static LogicalResult verifyResidency(Operation *op, Attribute value) {
   auto state = dyn_cast<StateOp>(op);
   auto residency = dyn_cast<ResidencyAttr>(value);
@@ -196,14 +198,15 @@ static LogicalResult verifyResidency(Operation *op, Attribute value) {
 ///
 ///   module    `kiln.model` (description of the model), `kiln.plan` (prediction
 ///             of the planner), `kiln.encoded` (encoded residuals),
-///             `kiln.lora` (options of adapters), `kiln.mesh` (ranks of each
-///             axis), `kiln.sync_every` (steps between averages of states),
-///             `kiln.target`, `kiln.library_epilogues` (enables vendor
-///             epilogues) and `kiln.attention` (vendor library for attention)
+///             `kiln.lora` (options of adapters), `kiln.mesh` (number of ranks
+///             on each axis), `kiln.sync_every` (number of steps between
+///             averages of states), `kiln.target`, `kiln.library_epilogues`
+///             (enables vendor epilogues) and `kiln.attention` (vendor library
+///             for attention)
 ///   program   `kiln.name` (name of a program whose symbol was renamed),
-///             `kiln.microbatches` (micro-batches for which the loss was split)
-///             and `kiln.gather_height` (largest arena, in bytes, with which
-///             kiln-schedule starts all-gathers early)
+///             `kiln.microbatches` (number of micro-batches for which the loss
+///             was split) and `kiln.gather_height` (largest arena, in bytes,
+///             with which kiln-schedule starts all-gathers early)
 ///   op        `kiln.offload` and, on reads, `kiln.prefetch` (positions of the
 ///             copies that kiln-place-copies inserts), `kiln.layer` and, on
 ///             reads, `kiln.keep` (keeps a copy on the device)

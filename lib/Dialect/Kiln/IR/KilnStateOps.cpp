@@ -163,8 +163,8 @@ static bool isSameDivision(ShardAttr a, ShardAttr b) {
 }
 
 /// Returns true if `mirror`, a copy of `parameter`, has the shape and the
-/// division over ranks of `parameter`. If `parameter` is a shard, also returns
-/// true if `mirror` has those of the tensor that was divided.
+/// division over ranks of `parameter`. If `parameter` is a shard of a tensor,
+/// also returns true if `mirror` has the shape and the division of this tensor.
 static bool mirrorsPart(StateOp mirror, StateOp parameter) {
   ArrayRef<int64_t> shape = mirror.getTensorType().getShape();
   ShardAttr shard = parameter.getShardAttr();

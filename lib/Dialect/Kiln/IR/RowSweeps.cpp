@@ -52,7 +52,8 @@ SmallVector<bool> neededIn(const RowProgram &program, const SweepPlan &plan,
   return needed;
 }
 
-/// Chooses the sweep of Full store `i`, whose value is computed per element.
+/// Chooses the sweep (the loop over the columns of a row) that executes store
+/// `i`, which is a Full store of a value that is computed per element.
 void placeStore(const RowProgram &program, SweepPlan &plan, int32_t i) {
   NodeId value = program.stores[i].value;
   int32_t first = plan.storeSweep[i];
@@ -209,8 +210,8 @@ bool mayShareSlot(const RowProgram &program, int32_t operand, int32_t result) {
   if (store == program.stores.end() || store->kind == StoreKind::ColumnPartial)
     return false;
   int32_t sweep = plan.storeSweep[store - program.stores.begin()];
-  // An operand that is not read cannot share the slot, because the size of the
-  // operand is unknown.
+  // An operand that no node reads cannot share the slot of the result, because
+  // the size of the operand is unknown.
   bool isRead = false;
   for (auto [id, node] : enumerate(program.nodes)) {
     if (node.operand != operand)

@@ -58,8 +58,9 @@ struct Linear {
   /// True if the weight is stored as [inputs, outputs].
   bool isTransposed = false;
   SmallVector<MatmulOp, 1> matmuls;
-  /// An op that prevents an adapter, or null. It reads the weight in another
+  /// An op that prevents an adapter, because it reads the weight in another
   /// layout than the other matmuls, or not as the right operand of a matmul.
+  /// Null if there is no such op.
   Operation *conflict = nullptr;
 
   StringRef layer() { return layerOf(sourceOf(weight)); }
@@ -302,7 +303,8 @@ LogicalResult AddLoraPass::run() {
     if (state.getAdapter())
       return state.emitError("--lora: the model already has adapters, expected "
                              "a model without adapters");
-  // A checkpoint of adapters contains no other states.
+  // A checkpoint contains only the states of the adapters, so the program must
+  // not update any other state.
   if (auto writes = forward.getBlock().getOps<WriteOp>(); !writes.empty())
     return (*writes.begin()).emitOpError("updates ")
            << (*writes.begin()).getStateAttr()

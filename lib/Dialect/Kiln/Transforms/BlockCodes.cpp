@@ -10,10 +10,10 @@
 using namespace mlir;
 using namespace kiln;
 
-/// The least number of elements per sequence of a value that is encoded. The
-/// scales and codes of a value take one or two launches in the forward pass and
-/// one in the backward pass. For smaller values, which save at most 3 KiB per
-/// sequence with codes of 8 bits, these launches are too expensive.
+/// A value is encoded only if it has at least this many elements per sequence.
+/// The scales and codes of a value take one or two launches in the forward pass
+/// and one in the backward pass. For smaller values, which save at most 3 KiB
+/// per sequence with codes of 8 bits, these launches are too expensive.
 static constexpr int64_t kLeastElements = 1024;
 
 /// Numbers of elements that may share a scale. With fewer than 16, scales would

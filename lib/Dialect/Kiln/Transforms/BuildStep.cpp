@@ -219,9 +219,10 @@ Value StepBuilder::wholeGradient(const Gradient &gradient) {
 
 /// Computes the clip factor from the sums of squares of the rows of all
 /// gradients. The sums of squares of a gradient are computed as soon as the
-/// gradient can be read. They are concatenated in the order of the states. The
+/// gradient can be read, and are concatenated in the order of the states. The
 /// gradients of states that tensor parallelism divides contribute only one
-/// number, their total over all ranks, which is the first element.
+/// number, their total over all ranks, which is the first element of the
+/// concatenation.
 /// `gradientScale` is null if the gradients are not scaled.
 Value StepBuilder::clipFactor(Value gradientScale) {
   SmallVector<Value> squares, divided;

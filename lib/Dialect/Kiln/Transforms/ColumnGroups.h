@@ -9,7 +9,7 @@
 //
 //   %h = kiln.matmul %x, %w1       each rank has some columns of @w1 and %h
 //   %a = kiln.gelu %h              and of %a,
-//   %y = kiln.matmul %a, %w2       and these rows of @w2: %y is a partial sum
+//   %y = kiln.matmul %a, %w2       and the same rows of @w2; %y is a summand
 //
 // The values that ops between the matmuls connect form a *group*: either the
 // columns of all of these values are divided, in the same way, or the columns
@@ -45,7 +45,7 @@ struct ColumnGroup {
   // Used by the analysis.
   bool isPinned = false; ///< True if it cannot be divided.
   bool keepsZero = true; ///< Columns of zeros remain zero.
-  int64_t position = -1; ///< The position of the first source, or -1.
+  int64_t position = -1; ///< Position of the first of `sources`, or -1.
   llvm::SmallVector<MatmulOp, 2> sources, sinks;
   llvm::SmallVector<mlir::Value, 4> values;
 };
@@ -98,8 +98,9 @@ private:
   using Links = std::vector<std::pair<mlir::Value, mlir::Value>>;
   Links headLinks; ///< Queries and keys with different numbers of heads.
   /// Queries of attention ops with dropout. All of these ops read the same
-  /// random state, which has the index of the rank only if the queries are
-  /// divided.
+  /// random state, and it contains the index of the rank only if the queries
+  /// are divided. Therefore the queries of all of these ops are divided, or
+  /// those of none.
   Links maskLinks;
   AttentionOp masked; ///< The last attention op with dropout.
   llvm::DenseMap<mlir::Operation *, int64_t> positions;

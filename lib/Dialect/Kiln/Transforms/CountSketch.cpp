@@ -155,7 +155,8 @@ std::optional<SketchShape> SketchShape::of(RankedTensorType matrix,
   SketchShape shape;
   shape.rows = matrix.getDimSize(0);
   shape.columns = matrix.getDimSize(1);
-  // If k is odd, k, k + 1 and k + 2 are pairwise coprime.
+  // The tables have `least`, `least` + 1 and `least` + 2 rows. These numbers
+  // are pairwise coprime if `least` is odd.
   int64_t least = shape.rows / factor / kTables - 1;
   if (least % 2 == 0)
     --least;

@@ -19,8 +19,8 @@
 // all_gather whose result is shared is a reduce_scatter, so the backward pass
 // has the same collectives in the reverse order.
 //
-// Rank r of n ranks has K rows, the rows r K to r K + K - 1, where n K is at
-// least the number of rows. Rows of a rank that are beyond the last row of the
+// Each of n ranks has K rows of a value with at most n K rows. Rank r has the
+// rows r K to r K + K - 1. Rows of a rank that are beyond the last row of the
 // value are zeros where a reduce_scatter defines them. Nothing reads what is
 // computed from these rows, so their cotangents are zero, and they contribute
 // nothing to the gradients of parameters, as long as all values in them are

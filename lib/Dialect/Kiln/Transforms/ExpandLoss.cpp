@@ -11,7 +11,7 @@
 //   logits_i  = hidden_i weight^T
 //   loss_i, dlogits_i = softmax_cross_entropy(logits_i, targets_i, scale)
 //   dhidden_i = dlogits_i weight
-//   dweight   = dlogits_i^T hidden_i (+ dweight)
+//   dweight  += dlogits_i^T hidden_i
 //
 //===----------------------------------------------------------------------===//
 

@@ -60,8 +60,9 @@ bool Gatherer::isKept(Value value, Operation *except) const {
 }
 
 /// Returns the op before which an operand of `reader` is gathered, so that the
-/// transfer overlaps with this op: the first matmul or attention op that has a
-/// cotangent as an operand in common with `reader`, or `reader` itself.
+/// transfer overlaps with this op: the first matmul or attention op that reads
+/// a cotangent which `reader` reads, too. If no such op precedes `reader`,
+/// returns `reader`.
 Operation *Gatherer::positionFor(Operation *reader) const {
   Operation *position = reader;
   for (Value operand : reader->getOperands()) {

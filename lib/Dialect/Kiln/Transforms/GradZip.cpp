@@ -39,7 +39,8 @@ struct Alternating : CompressedGradient {
   /// if this step sums Q. Otherwise they are 0.
   Value sumsP, sumsQ;
   Value fixedP, fixedQ; ///< The orthonormal factors of the previous steps.
-  /// The best P for `fixedQ`, and the best Q for `fixedP`, on this rank.
+  /// For the gradient of this rank, `ownP` is the best P for `fixedQ`, and
+  /// `ownQ` is the best Q for `fixedP`.
   Value ownP, ownQ;
 };
 

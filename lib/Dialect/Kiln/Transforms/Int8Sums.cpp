@@ -108,10 +108,11 @@ void Int8Sums::begin(ArrayRef<CompressedGradient> gradients,
     Value part = o.cast(gradient.part, fullPrecision(type).getElementType());
     Value own = o.create<BlockScalesOp>(scalesOf(type), part,
                                         builder.getI64IntegerAttr(8));
-    // On each rank, the scale of a block is m / 127, where m is the largest
-    // magnitude in the block. Noise and rounding change a code by at most 1 on
-    // each rank, and the sum of the codes by at most `ranks`. Enlarge the
-    // scales, so that the sum is at most 127 - ranks before these changes.
+    // `own` is m / 127, where m is the largest magnitude in the block on this
+    // rank. Use m / (127 - ranks) instead. If the elements of all ranks are
+    // divided by the sum of these scales, the quotients add up to at most
+    // 127 - ranks. Noise and rounding change a quotient by at most 1 on each
+    // rank, so the codes add up to at most 127.
     scales.push_back(
         o.scale(own, double(kLargestCode) / double(kLargestCode - ranks)));
     bucket.push_back({part, {}, {}});

@@ -470,9 +470,9 @@ void StateOffloader::sendGathered() {
   }
 }
 
-/// Returns true if a use requires the value on the host. Its user is an update
-/// on the host, a kiln.take_shard for such an update, a write of a state on the
-/// host, or a write of a working copy, which addMirrors() replaces.
+/// Returns true if a use requires the value on the host. The user is then an
+/// update on the host, a kiln.take_shard for such an update, a write of a state
+/// on the host, or a write of a working copy, which addMirrors() replaces.
 bool StateOffloader::needsHost(OpOperand &use) {
   Operation *user = use.getOwner();
   if (auto write = dyn_cast<WriteOp>(user))

@@ -20,7 +20,8 @@
 // `lag` and `lead` are numbers in the attribute (see kOffloadAttr).
 //
 // A state on the host that has a read with `kiln.keep` is copied to the device
-// once, and any other state on the host once per group of readers.
+// once. Any other state on the host is copied once for each group of readers
+// that are close together.
 //
 // Copies of one direction complete in the order in which they start. Copies
 // that start before the same command start in the order of their first readers.
@@ -266,9 +267,10 @@ void CopyPlacer::copyOut(const MarkedValue &marked) {
     return;
   int64_t left = std::max(gap->left, gap->made + marked.lag) + 1;
   // A copy to the host must not be in progress while a kiln.microbatches after
-  // the definition of the value is executed. If this op precedes the gap (the
-  // commands that do not read the value), do not insert the copy. If it is in
-  // the gap, wait for the copy before it.
+  // the definition of the value is executed. The value is on the host in the
+  // gap, a sequence of commands that do not read the value. If the
+  // kiln.microbatches precedes the gap, do not insert the copy. If it is in the
+  // gap, wait for the copy before it.
   for (int64_t between = gap->made + 1; between < std::min(left, gap->back);
        ++between)
     if (isa<MicrobatchesOp>(order[between])) {

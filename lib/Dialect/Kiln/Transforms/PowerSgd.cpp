@@ -26,7 +26,8 @@ struct LowRank : CompressedGradient {
   StateOp error, basis;
   Value corrected; ///< The gradient plus the error of the previous step.
   Value oldBasis, left;
-  /// The second factor of this rank, and the sum of `own` over the ranks.
+  /// `own` is the second factor of this rank, and `right` is the sum of `own`
+  /// over the ranks.
   Value own, right;
 };
 

@@ -18,7 +18,7 @@ namespace kiln {
 using namespace mlir;
 using namespace kiln;
 
-/// Name of the state with the values of the codes.
+/// Name of the state that contains the value of each code.
 static constexpr StringLiteral kTableName = "quantization_table";
 
 /// Returns the dimension of a weight that has the size of the input of its

@@ -237,8 +237,9 @@ void Replayer::repeat(Operation *before, ArrayRef<Value> wanted,
 
 /// Executes the schedule up to the backward run of `stage`.
 void Replayer::advance(int64_t stage, Operation *before) {
-  // Runs that drop their input are executed together with the next run that
-  // keeps a value. Until then, the versions of their inputs remain live.
+  // A forward run, that is, one execution of the forward pass of a stage, may
+  // drop its input. It is then executed together with the next run that keeps a
+  // value, and the version of its input remains live until then.
   SmallVector<Value> dropped;
   auto make = [&](ArrayRef<Value> wanted) {
     repeat(before, wanted, [](Value) { return false; });

@@ -107,10 +107,10 @@ static bool accumulateInProducer(AddOp op) {
     if (!accumulate || producer->getBlock() != op->getBlock() ||
         !term.hasOneUse())
       continue;
-    // The sum overwrites the slot of `other`, so the add must be the only
-    // reader of `other`. The result of a broadcast has no slot to overwrite;
-    // keep such an add, because a row kernel that reads the sum can compute the
-    // add at no cost.
+    // The sum overwrites the memory of `other`, so the add must be the only
+    // reader of `other`. The result of a broadcast has no memory to overwrite.
+    // Keep the add in this case, because a row kernel that reads the sum can
+    // compute the add at no cost.
     if (!other.hasOneUse() ||
         isa_and_nonnull<BroadcastOp>(other.getDefiningOp()))
       continue;

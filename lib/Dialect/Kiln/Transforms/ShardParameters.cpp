@@ -57,9 +57,10 @@ static DenseMap<Operation *, int64_t> numberPassages(Block &block) {
 }
 
 /// Divides the readers of a parameter into groups. In the forward pass, readers
-/// in different layers are far apart, so that they do not share a gathered
-/// parameter. A reader in the backward pass belongs to the group of its layer,
-/// so that the memory plan can keep the parameter or gather it again.
+/// in different layers are far apart, so each layer gathers the parameter
+/// itself. A reader in the backward pass belongs to the group of its layer. The
+/// memory plan decides whether the gathered parameter of this group is kept for
+/// the backward pass or gathered again.
 static SmallVector<Readers> groupReaders(Value whole, Block &block) {
   DenseMap<Operation *, int64_t> passages = numberPassages(block);
   SmallVector<Operation *> users;

@@ -20,7 +20,8 @@ using namespace kiln;
 /// A shard of a matrix consists of whole rows if the padding that this requires
 /// is at most 1/kLeastShare of the matrix.
 static constexpr int64_t kLeastShare = 32;
-/// Otherwise a shard has this number of columns, under the same condition.
+/// Otherwise a shard has this number of columns, if this requires at most the
+/// same amount of padding.
 static constexpr int64_t kColumns = 64;
 
 void kiln::setMesh(ModuleOp module, const support::Mesh &mesh) {

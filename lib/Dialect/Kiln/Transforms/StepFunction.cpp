@@ -79,13 +79,15 @@ StepFunction StepFitter::withBorders(const std::vector<int64_t> &cells) const {
 }
 
 StepFunction StepFitter::fit(int32_t steps) const {
-  // Costs of all pairs s < t; those with the same t are contiguous.
+  // The error of a single step on the cells [s, t), for all s < t. Elements
+  // with the same t are contiguous.
   std::vector<double> costs;
   costs.reserve(kCells * (kCells + 1) / 2);
   for (int64_t t = 1; t <= kCells; ++t)
     for (int64_t s = 0; s < t; ++s)
       costs.push_back(cost(s, t));
-  // best[t]: least error of the cells below t with the current number of steps.
+  // best[t] is the least error on the first t cells of a function with k steps,
+  // where k is the current number of steps.
   std::vector<double> best(kCells + 1, HUGE_VAL), next(kCells + 1);
   std::vector<std::vector<int32_t>> begins;
   best[0] = 0;

@@ -45,8 +45,8 @@ class StepFitter {
 public:
   explicit StepFitter(llvm::function_ref<double(double)> f);
 
-  /// Returns the best function with 1 to 256 steps. Ties are broken in favour
-  /// of lower borders.
+  /// Returns the best function with `steps` steps, at most 256. Ties are broken
+  /// in favour of lower borders.
   StepFunction fit(int32_t steps) const;
 
 private:
@@ -56,8 +56,9 @@ private:
   double cost(int64_t s, int64_t t) const;
   StepFunction withBorders(const std::vector<int64_t> &cells) const;
 
-  /// Integrals of w, f w and f^2 w from the start of the grid to each of its
-  /// points.
+  /// The integrals of w (`weight`), f w (`first`) and f^2 w (`second`) from the
+  /// start of the grid to each grid point, where w is the density of the
+  /// standard normal distribution.
   std::vector<double> weight, first, second;
 };
 

@@ -217,7 +217,8 @@ std::vector<int64_t> rt::liveBytes(rt::ProgramOp program, MemorySpace memory,
                                     : slot.getTotalBytes(),
                         abi::slotAlignment));
       auto [first, last] = occupancyOf(slot, microbatches);
-      // A slot that no command accesses counts as live at the first command.
+      // A slot that no command accesses has the lifetime [0, 0]. If there are
+      // no commands, this lifetime ends beyond `live`, so limit its end.
       live[std::min(first, commands)] += bytes;
       live[std::min(last + 1, commands)] -= bytes;
     }

@@ -132,8 +132,9 @@ private:
   /// The current execution of a forward or backward segment, or a default
   /// SegmentRun outside of micro-batches.
   SegmentRun current;
-  /// The index of the last buffer instance (ring slot) that the shortened order
-  /// uses. It stands for all higher indices.
+  /// The index of the last buffer instance (ring slot) that is used. It stands
+  /// for all higher indices, because an order of many micro-batches is replaced
+  /// by a shortened order, which uses fewer instances.
   int64_t lastSlot = 0;
   bool inMicrobatches = false;
 };
@@ -178,8 +179,8 @@ LogicalResult QueueOrder::touch(CommandOpInterface command, unsigned queue) {
       continue;
     int64_t begin = static_cast<int64_t>(slot.getOffset()) +
                     slot.getRingStride() * current.slot;
-    // The shortened order does not use all instances of a large ring; the last
-    // instance that it uses stands for the others.
+    // The shortened order of micro-batches may use only the first instances of
+    // a ring. The last instance that it uses stands for all later instances.
     auto bytes = static_cast<int64_t>(slot.getBytes());
     if (slot.getRing() && inMicrobatches && current.slot == lastSlot)
       bytes = slot.getTotalBytes() - slot.getRingStride() * current.slot;

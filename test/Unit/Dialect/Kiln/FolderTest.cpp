@@ -57,7 +57,8 @@ TEST_F(CastFolder, RoundsToNearestEven) {
   // Ties round to even, downwards and upwards.
   EXPECT_EQ(fold(1 + 0x1p-8, f32, bf16), 1);
   EXPECT_EQ(fold(1 + 0x3p-8, f32, bf16), 1 + 0x1p-6);
-  // The value is rounded once; rounding to f32 first would make it a tie.
+  // The value is rounded directly to bf16. Rounding it to f32 first would give
+  // a tie, which would be rounded to 1.
   EXPECT_EQ(fold(1 + 0x1p-8 + 0x1p-40, f64, bf16), 1 + 0x1p-7);
   EXPECT_EQ(fold(1e39, f64, f32), HUGE_VAL);
   EXPECT_EQ(fold(0x1.ffp127, f32, bf16), HUGE_VAL);

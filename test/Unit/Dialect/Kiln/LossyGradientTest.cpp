@@ -94,8 +94,9 @@ public:
       ADD_FAILURE() << module.diagnostics();
   }
 
-  /// Runs the model on consecutive sequences of a fixed data set, starting with
-  /// `first`. Adds `error` to one parameter of the hidden layer.
+  /// Runs the model on a batch of consecutive sequences of a fixed data set.
+  /// `first` is the index of the first of these sequences. Adds `error` to one
+  /// parameter of the hidden layer.
   Outcome run(int64_t seed, int64_t step, int64_t first, double error = 0) {
     Interpreter interpreter(module.get(), EvalType::F64);
     for (StateOp state : module.get().getOps<StateOp>()) {
@@ -274,10 +275,10 @@ TEST(LossyGradient, CodesOfBlocksAreWithinRounding) {
     coarse[bits] =
         Model(2, "q" + std::to_string(bits), "gelu %h", kWide).run(0, 0, 0);
     EXPECT_EQ(coarse[bits]["loss"], exact["loss"]);
-    // The rounding error of a code is uniform in [-1/2, 1/2], so its mean
-    // square is 1/12. The largest element of a block is the largest code times
-    // the scale, and a typical element of the block is about a third of the
-    // largest element.
+    // The rounding error of a code is uniform in [-1/2, 1/2], so its root mean
+    // square is 1 / sqrt(12). The largest code is 2^(bits - 1) - 1, and a
+    // typical code is about a third of the largest one. The expected relative
+    // error is the ratio of the rounding error to a typical code.
     double expected = 3.0 / ((1 << (bits - 1)) - 1) / std::sqrt(12.0);
     for (const char *name : {"w1", "w2", "b1", "table"}) {
       double error = distance(coarse[bits][name], exact[name]);
@@ -315,8 +316,8 @@ TEST(LossyGradient, TheSmallestEncodingIsChosen) {
   };
   using Names = std::vector<std::string>;
   EXPECT_EQ(encodings("q8"), (Names{"q8", "q8"}));
-  // The encoding with fewer bits is used: 3 bits are fewer than 4, and 4 bits
-  // are fewer than 5.
+  // If two encodings are possible for a residual, the one with fewer bits is
+  // used: fewbit:3 instead of q4, but q4 instead of fewbit:5.
   EXPECT_EQ(encodings("q4,fewbit:3"), (Names{"fewbit:3", "q4"}));
   EXPECT_EQ(encodings("q4,fewbit:5"), (Names{"q4", "q4"}));
   // The inputs of both layers are sketched. A sketch of one row has 160

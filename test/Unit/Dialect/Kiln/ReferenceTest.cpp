@@ -132,7 +132,8 @@ TEST(Reference, CodesOfBlocks) {
   EXPECT_EQ(evaluate("kiln.block_decode", "", {"8xi8", "2xf32"}, {"8xf32"},
                      {codes, scales})[0],
             (Doubles{254, 0, 4, -254, 0, 0, 0, 0}));
-  // Two tensors of one block each, with the scales 2 and 1.
+  // Two tensors of one block each, with the scales 2 and 1. If two elements at
+  // the same position have the codes a and b, their byte is a + 16 * b.
   codes =
       evaluate("kiln.block_encode", "", {"4xf32", "4xf32", "1xf32", "1xf32"},
                {"4xi8"}, {{14, -14, 1, 8}, {-7, 7, 3, -1}, {2}, {1}})[0];

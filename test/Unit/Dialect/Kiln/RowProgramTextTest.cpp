@@ -28,8 +28,8 @@ using row::RowProgram;
 namespace {
 
 const char *const kPrograms[] = {
-    // A softmax whose exponentials are read back by later sweeps, and column
-    // sums.
+    // A softmax whose exponentials are read back by later sweeps (passes over
+    // the columns of a row), and column sums.
     R"(row_program space [128, 8] sweeps 4 {
   %0 = load %arg0[r, c] : bf16 -> full<f32>             in sweeps 0, 1
   %1 = reduce_max %0 : row<f32>                         in sweep 0
@@ -48,7 +48,7 @@ const char *const kPrograms[] = {
   store %10, %res3[r, c] : f32                          in sweep 3
 }
 )",
-    // Every kind of access, and immediates as keys of random bits.
+    // Every kind of access, and random bits whose keys are immediates.
     R"(row_program space [6, 10] sweeps 1 immediates [3, -9223372036854775808] {
   %0 = load %arg0[r, c] : f64 -> full<f64>              in sweep 0
   %1 = load %arg1[r] : i32 -> row<i32>

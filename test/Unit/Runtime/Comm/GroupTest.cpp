@@ -22,8 +22,8 @@ using namespace kiln;
 
 namespace {
 
-/// The number of elements of a tensor. A ring sends it in several fragments,
-/// and no group divides it into parts of equal size.
+/// The number of elements of a tensor: so large that a ring sends the tensor in
+/// several fragments, and not a multiple of the size of any group of ranks.
 constexpr int64_t count = RingCollective::fragmentBytes / 4 * 3 + 5;
 
 int64_t shardCountOf(const MeshGroup &group) {

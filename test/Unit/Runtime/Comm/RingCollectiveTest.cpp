@@ -150,8 +150,8 @@ TEST(RingCollectiveTest, SpansAreSummedLikeTheirConcatenation) {
   int64_t fragment = RingCollective::fragmentBytes / 4;
   for (int ranks : {2, 3, 4}) {
     ThreadWorlds worlds(ranks);
-    // The sizes include spans that are smaller than a part, empty, and larger
-    // than a fragment.
+    // The sizes include spans that are empty, smaller than the part of the data
+    // that one rank sums, and larger than a fragment.
     for (const std::vector<int64_t> &sizes :
          std::vector<std::vector<int64_t>>{{1, 1, 1},
                                            {0, 5, 0, 0, 9, 3, 0},

@@ -116,9 +116,9 @@ Bytes shardOf(const Bytes &whole, const Sizes &sizes, ElementType type,
   return shard;
 }
 
-/// Returns the whole tensor that a reduce-scatter and an all-gather compute:
-/// the sum of each element begins with the rank after the one whose shard has
-/// the element.
+/// Returns the whole tensor that a reduce-scatter and an all-gather compute. If
+/// an element is in the shard of rank r, its sum begins with the term of rank
+/// r + 1 (modulo the number of ranks).
 Bytes expectedSum(const Sizes &sizes, ElementType type,
                   const std::vector<Bytes> &all) {
   Bytes result;

@@ -128,8 +128,8 @@ struct Expected {
                                    (i == 0 ? shift : 0))];
   }
   double bias(int64_t i) const { return operands[3][std::size_t(i + shift)]; }
-  /// Returns an element of the matmul plus c and the bias, to which gelu is
-  /// applied.
+  /// Returns an element of the matmul plus c and the bias. The epilogues with
+  /// gelu apply gelu to this value.
   double sum(int64_t entry, int64_t row, int64_t column) const {
     double sum = test.accumulates ? at(2, entry, row, column, false) : 0;
     for (int64_t i = 0; i < k; ++i)
@@ -228,8 +228,8 @@ TEST(BlasLtTest, OfAllKinds) {
             check({type, resultType, transA, transB, count, accumulates, 4096});
 }
 
-/// Tests all epilogues with all transpositions of the operands. The leading
-/// dimension of aux must be a multiple of 8.
+/// Tests all epilogues with all transpositions of the operands. cuBLASLt
+/// requires that the leading dimension of aux is a multiple of 8.
 TEST(BlasLtTest, WithEpilogues) {
   for (auto [type, resultType] : kinds)
     for (int e = 1; e <= int(GemmEpilogue::BiasGradB); ++e)

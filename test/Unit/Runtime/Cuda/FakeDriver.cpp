@@ -506,7 +506,8 @@ int cuStreamBeginCapture_v2(void *handle, int mode) {
   return 0;
 }
 
-/// Returns true if all captured nodes of a stream precede `tips`.
+/// Returns true if every captured node of a stream is one of the nodes `tips`
+/// or precedes one of them.
 static bool isJoined(const GraphObject &graph, const StreamObject &stream,
                      const std::vector<std::size_t> &tips) {
   std::set<std::size_t> before(tips.begin(), tips.end());

@@ -128,7 +128,8 @@ static int destroyComm(void *comm) {
   auto *handle = static_cast<NcclHandle *>(comm);
   if (handle->comm->isBusy)
     violate("a communicator is destroyed during a collective");
-  // On a GPU, ncclCommDestroy() would wait forever for these graphs.
+  // On a GPU, ncclCommDestroy() would wait forever for a graph that contains
+  // collectives of the communicator.
   if (handle->comm->graphs.use_count() > 1)
     violate("a communicator is destroyed before a graph with its collectives");
   destroy("NCCL communicator", handle);

@@ -41,7 +41,8 @@ inline constexpr int hanging = -2;
 /// code of the process.
 inline std::vector<RankEnd> forkRanks(int ranks,
                                       const std::function<int(int)> &body) {
-  // Ranks that fail may leave files in the directory for temporary files.
+  // Ranks that fail may leave temporary files, so give them a directory of
+  // their own.
   std::string folder =
       (std::filesystem::temp_directory_path() / "kiln-ranks-XXXXXX").string();
   EXPECT_TRUE(::mkdtemp(folder.data()));

@@ -20,9 +20,11 @@ using namespace kiln;
 
 namespace {
 
-/// Multiplies each row of immediates[0] columns by its sum. A block processes
-/// immediates[1] rows one after another in the same shared memory, which
-/// requires the second barrier.
+/// Multiplies each row of immediates[0] columns by the sum of its elements. The
+/// warps exchange their sums through shared memory, which requires a barrier
+/// (omitted if `First` is false). A block processes immediates[1] rows one
+/// after another in the same shared memory, which requires a second barrier
+/// (omitted if `Second` is false).
 template <bool First, bool Second>
 void scaleBySum(char *const *args, const int64_t *immediates, int64_t units) {
   int64_t columns = immediates[0], rows = immediates[1];
@@ -170,7 +172,7 @@ TEST(EmuDeviceTest, ShufflesWarpsBySeed) {
   EXPECT_GE(orders.size(), 15u);
 }
 
-/// result[thread] is the value of lane thread * 5 + 1.
+/// result[thread] is the value of lane (thread * 5 + 1) % 32 of the warp.
 void rotate(char *const *args, const int64_t *, int64_t) {
   uint64_t bits = uint64_t(threadId()) << 40;
   bits = kiln_emu_shuffle_idx(bits, int32_t(threadId() * 5 + 1));

@@ -21,7 +21,8 @@ struct Past {
 };
 
 /// Returns true if two accesses to the same byte are a data race. This is the
-/// definition with which the test compares MemoryShadow.
+/// definition with which the test compares MemoryShadow. The epoch of an access
+/// is the number of barriers that its block has passed before the access.
 bool races(const Past &a, const Past &b) {
   if (!a.isWrite && !b.isWrite)
     return false;

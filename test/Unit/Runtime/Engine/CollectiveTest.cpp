@@ -326,8 +326,9 @@ TEST(CollectiveTest, OnlyACopyOnOneQueueTakesAShard) {
                 "use the command 'copy'");
 }
 
-/// Returns a description in which, while all collectives are in flight, a
-/// command fills four bytes or copies them to the end of the second table.
+/// Returns a description in which a command accesses the four bytes at `place`
+/// while all collectives are in flight. If `writes` is true, the command fills
+/// these bytes. Otherwise, it copies them to the end of the second table.
 Json withAccess(const Json &place, bool writes) {
   Json json = describeCollectives();
   Json access = {

@@ -216,7 +216,8 @@ TEST(ResultDistanceTest, OfTensors) {
   EXPECT_EQ(between({nan, 1}, {nan, 1}).share(), 0);
   EXPECT_EQ(between({nan, 1}, {1, 1}).share(), INFINITY);
   EXPECT_EQ(between({0, 0}, {0, 1}).share(), 1 / (64 * double(FLT_EPSILON)));
-  // The distance ignores elements that neither result changes.
+  // The third list has the values before the op. The distance ignores elements
+  // that have the same bits in all three lists.
   EXPECT_GT(
       between({nan, 1, 1e30f}, {nan, 1.001f, 1e30f}, {nan, 1, 1e30f}).share(),
       1);
@@ -231,7 +232,8 @@ TEST(ResultDistanceTest, OfTensors) {
             INFINITY);
 }
 
-/// The terms of [1 1] [1 -1]^T cancel.
+/// The product [1 1] [1 -1]^T is 1 - 1 = 0. The allowed error also depends on
+/// the norms of the operands, because the norm of the product is 0.
 TEST(ResultDistanceTest, OfProducts) {
   Arenas arenas;
   ASSERT_TRUE(arenas.of(ArenaKind::Device).map(256).ok());

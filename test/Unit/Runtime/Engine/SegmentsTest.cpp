@@ -127,7 +127,7 @@ TEST_F(SegmentsRunTest, CopiesCrossTheBorder) {
   program["segments"].push_back({{"name", "rest"}, {"commands", rest}});
   program["order"].push_back("rest");
   EXPECT_EQ(train(json, "segments"), train(describeOffloaded(), "whole"));
-  // The update of U runs before the copy of its gradient is complete.
+  // Move the update of U before the wait for the copy of its gradient.
   Json &second = segmentOf(program, "rest");
   Json update = second[5];
   second.erase(5);

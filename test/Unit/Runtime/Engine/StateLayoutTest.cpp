@@ -40,8 +40,8 @@ std::vector<int64_t> partOf(const StateInfo &state, const Mesh &mesh,
   return elements;
 }
 
-/// Checks, for all ranks, the runs that StateLayout::forEachRun() finds in
-/// ranges of the whole tensor.
+/// Checks, for all ranks, the runs (of consecutive elements) that
+/// StateLayout::forEachRun() finds in ranges of the whole tensor.
 void check(const StateInfo &state, const Mesh &mesh) {
   int64_t count = state.globalElements();
   // The number of ranks that hold an element.
@@ -90,8 +90,10 @@ void check(const StateInfo &state, const Mesh &mesh) {
     EXPECT_EQ(ranks, copies) << element;
 }
 
-/// Calls body(division) for all divisions of `count` elements over an axis into
-/// up to `maxBlocks` blocks, with all sizes of the parts.
+/// Calls body(division) for all divisions of `count` elements over an axis. A
+/// division forms up to `maxBlocks` blocks of equal size, and divides each
+/// block into one part per rank. Tries all sizes of the parts, from the
+/// smallest that suffices to the size of the block.
 template <typename Body>
 void forEachDivision(const Mesh &mesh, const char *axis, int64_t count,
                      int64_t maxBlocks, Body body) {

@@ -90,8 +90,8 @@ int sweepErrors(int64_t step, int error, int keep) {
       EXPECT_EQ(found->manifest.sequence, status.ok() ? 2 : 1)
           << "call " << call;
     }
-    // A replaced checkpoint is not deleted before the new checkpoint has been
-    // synced.
+    // If the new checkpoint could not be synced, the checkpoint that it
+    // replaces is kept under another name, which is a leftover.
     bool notSynced = !notes.empty() &&
                      notes[0].find("could not be synced") != std::string::npos;
     if (!notSynced)
@@ -163,14 +163,14 @@ int sweepDeaths(bool hasRenameFlags) {
 
 TEST(CheckpointFault, DyingAtEveryCall) { EXPECT_GT(sweepDeaths(true), 60); }
 
-// Without these flags, the old checkpoint is first moved to another name, so
-// for a moment no checkpoint has the name.
+// Without the flags of renameat2(), the old checkpoint is first moved to
+// another name, so for a moment no checkpoint has its original name.
 TEST(CheckpointFault, DyingAtEveryCallWithoutRenameFlags) {
   EXPECT_GT(sweepDeaths(false), 60);
 }
 
 // A directory contains a checkpoint that was moved away to be replaced. If
-// open() cannot move it back to its name, it must not remove it.
+// open() cannot give this checkpoint its name back, open() must not remove it.
 TEST(CheckpointFault, FailingRestore) {
   TestDirectory temporary;
   prepare(temporary.path());

@@ -22,8 +22,8 @@ using namespace kiln;
 
 namespace {
 
-/// More elements than several messages have, so that tensors are sent in
-/// chunks.
+/// The number of elements of a tensor that is too large for one message, so
+/// that it is sent in several chunks.
 constexpr int64_t manyElements = 2'100'001;
 
 /// Returns states of all kinds. With many ranks, some shards are only padding.

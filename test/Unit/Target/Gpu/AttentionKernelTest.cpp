@@ -68,8 +68,8 @@ template <typename T> AttentionCase<T>::AttentionCase(const Case &c) {
   v = from<T>(qkv, (c.heads + c.kvHeads) * c.headDim);
   rng = memory.add(std::vector<int64_t>{42, 7, 5, c.rank});
   o = memory.add(someValues<T>(rows * oColumns, 2), c.skip);
-  // Approximate values of lse suffice if they make no probability exceed 1 by
-  // much.
+  // The gradients need lse, the logarithms of the sums of exp(score). Here,
+  // inexact values suffice if no probability exp(score - lse) is much above 1.
   std::vector<float> sums = someFloats(c.sequences * c.heads * c.length, 3);
   for (float &x : sums)
     x += 8;

@@ -112,7 +112,8 @@ Family defaultFamily(mlir::Operation *op);
 /// and order that UpdateOpInterface requires.
 llvm::LogicalResult verifyUpdate(mlir::Operation *op);
 /// Returns the row space of an update. It has as many elements as the
-/// parameter, which may be divided into rows and columns in any way.
+/// parameter, and any division of these elements into rows and columns is valid
+/// (RowSpace::flexible).
 RowSpace rowSpaceOfUpdate(mlir::Operation *op);
 } // namespace kiln
 

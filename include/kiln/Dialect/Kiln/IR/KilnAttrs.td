@@ -40,7 +40,9 @@ def Kiln_CollectiveAttr : EnumAttr<Kiln_Dialect, Kiln_Collective, "collective">;
 def Kiln_Residency : Kiln_Enum<"Residency", "the place of a state that is not stored on the device alone", [
   I32EnumAttrCase<"Host", 0, "host">,                       // on the host; the device copies it for every use
   I32EnumAttrCase<"UpdatedOnHost", 1, "updated_on_host">,   // like `host`, and the host updates it
-  I32EnumAttrCase<"Mirrored", 2, "mirrored">]>;             // updated on the host; the device has a mirror
+  // Updated on the host; the device has a copy, which is a state of the role
+  // `mirror`.
+  I32EnumAttrCase<"Mirrored", 2, "mirrored">]>;
 def Kiln_ResidencyAttr : Kiln_EnumAttr<Kiln_Residency, "residency"> {
   let description = [{
     The value of the attribute `kiln.residency` of a `kiln.state`, which
@@ -198,8 +200,10 @@ def Kiln_QuantizedAttr : AttrDef<Kiln_Dialect, "Quantized"> {
 
 def Kiln_MomentStorage : Kiln_Enum<"MomentStorage", "the form in which an update stores an optimizer state", [
   I32EnumAttrCase<"Plain", 0, "plain">,          // a tensor of numbers
-  I32EnumAttrCase<"Signed", 1, "signed">,        // codes of the signed map and scales, see kiln/Support/Dynamic8.h
-  I32EnumAttrCase<"Unsigned", 2, "unsigned">]>;  // codes of the unsigned map and scales
+  // 8-bit codes and scales, see kiln/Support/Dynamic8.h. A map, the signed or
+  // the unsigned one, gives the value of each code.
+  I32EnumAttrCase<"Signed", 1, "signed">,
+  I32EnumAttrCase<"Unsigned", 2, "unsigned">]>;
 def Kiln_MomentStorageAttr : Kiln_EnumAttr<Kiln_MomentStorage, "moment_storage">;
 
 def Kiln_ShardAttr : AttrDef<Kiln_Dialect, "Shard"> {

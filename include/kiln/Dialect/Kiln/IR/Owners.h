@@ -25,8 +25,8 @@ namespace kiln {
 /// The result of ownerOf() for everything that all ranks have.
 inline constexpr int64_t kNoOwner = -1;
 
-/// Returns the only rank that stores a state, its owner, as the index on the
-/// axis of data parallelism, or kNoOwner.
+/// If only one rank, the owner, stores a state, returns the index of this rank
+/// on the axis of data parallelism. Otherwise returns kNoOwner.
 int64_t ownerOf(StateOp state);
 
 /// Returns the attribute `owners` of a collective, which has the index of the
@@ -49,9 +49,9 @@ mlir::DenseI64ArrayAttr ownersAttr(mlir::MLIRContext *context,
 /// Returns the attribute `owner` of kiln.take_shard: null for kNoOwner.
 mlir::IntegerAttr ownerAttr(mlir::MLIRContext *context, int64_t owner);
 
-/// The owners (the only ranks that have them) of the values of a program at any
-/// level from the step level to the dispatched level. Describes the program at
-/// the time of construction.
+/// For each value of a program that only one rank has: this rank, the owner.
+/// The program may be at any level from the step level to the dispatched level.
+/// Later changes of the program are not taken into account.
 class Owners {
 public:
   explicit Owners(ProgramOp program);

@@ -239,10 +239,10 @@ SweepPlan planSweeps(const RowProgram &program);
 /// able to share the slot of `matmul`.
 bool isEpilogue(const RowProgram &program, int32_t matmul, bool keepsMatmul);
 
-/// Returns true if result `result` may be stored in the slot of operand
-/// `operand`: for any distribution of the work units (rows or elements), every
-/// element of the operand is read before the element of the result at the same
-/// position is written.
+/// Returns true if result `result` may be stored in the slot (the memory) of
+/// operand `operand`: however the work units (rows or elements) are distributed
+/// over threads, every element of the operand is read before the element of the
+/// result at the same position is written.
 bool mayShareSlot(const RowProgram &program, int32_t operand, int32_t result);
 
 } // namespace row
@@ -315,11 +315,14 @@ public:
   NodeId reduceSum(NodeId a) { return reduce(row::Kind::ReduceSum, a); }
   NodeId reduceMax(NodeId a) { return reduce(row::Kind::ReduceMax, a); }
   /// Returns 32 random bits for element (r, c): output word c / 16 % 4 of
-  /// Philox4x32-10 with the key splitmix64(seed + 0x9E3779B97F4A7C15 * (key +
-  /// 1)) (low word, high word) and the counter (c / 64 * 16 + c % 16, r %
-  /// rowsPerSequence, first sequence + r / rowsPerSequence, step). `rng` is an
-  /// i64 tensor {seed, step, first sequence}. If `firstRow`, a Scalar of type
-  /// I32, is not -1, its value is added to r.
+  /// Philox4x32-10, where
+  /// - the key has the low and the high word of
+  ///   splitmix64(seed + 0x9E3779B97F4A7C15 * (key + 1))
+  /// - the counter has the words c / 64 * 16 + c % 16, r % rowsPerSequence,
+  ///   first sequence + r / rowsPerSequence, and step
+  ///
+  /// `rng` is an i64 tensor {seed, step, first sequence}. If `firstRow`, a
+  /// Scalar node of type I32, is given, its value is added to r.
   NodeId random(mlir::Value rng, int64_t key, int64_t rowsPerSequence,
                 NodeId firstRow = -1);
 

@@ -14,9 +14,9 @@
 
 namespace kiln {
 
-/// Derives from the ops of a module on the step level or a later one: the
-/// update rules of its parameters, the probabilities of its random ops, and the
-/// residuals that are stored in lossy encodings.
+/// Derives the following facts from the ops of a module at the step level or a
+/// later level: the update rules of its parameters, the probabilities of its
+/// random ops, and the residuals that are stored in lossy encodings.
 abi::TrainingInfo deriveTrainingInfo(mlir::ModuleOp module);
 
 } // namespace kiln

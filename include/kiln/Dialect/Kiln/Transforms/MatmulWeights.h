@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Finds the matrices that quantization changes: the weights of linear layers.
-// They are recognized because only matmuls read them. Other ops read embedding
-// tables, classifiers, the weights of norms, and biases.
+// They are recognized because only matmuls read them. Embedding tables,
+// classifiers, the weights of norms, and biases have other readers.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,9 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Rematerialization works on a chain. The forward pass of a training program is
-// cut at every point where later forward ops read only one activation. In a
-// transformer, these are the points of the residual stream before every
-// attention block and every feed-forward block.
+// cut at every point after which forward ops read only one of the activations
+// that were computed before the point. In a transformer, these are the points
+// of the residual stream before every attention block and every feed-forward
+// block.
 //
 //      a_0         a_1         a_2                 a_L
 //  in ---> stage 0 ---> stage 1 ---> ...  stage L-1 ---> loss | backward

@@ -71,11 +71,12 @@ llvm::SmallVector<mlir::OpResult> gradientsOf(const StateUpdate &update);
 /// host: those that no program writes and that only commands read.
 llvm::SmallVector<StateOp> readOnlyWeights(mlir::ModuleOp module);
 
-/// Fractions, from 0 to 1, of the bytes of the parameters: the parameters whose
-/// updates run on the host (`optimizer`), the parameters whose optimizer states
-/// are stored on the host and updated on the device (`moments`), and the
-/// parameters that are stored only on the host (`parameters`). For
-/// `parameters`, frozen parameters and buffers also count.
+/// Fractions of the parameters, from 0 to 1, measured in bytes:
+/// - optimizer: the parameters whose updates run on the host
+/// - moments: the parameters whose optimizer states are stored on the host and
+///   updated on the device
+/// - parameters: the parameters, including frozen ones, and the buffers that
+///   are stored only on the host
 struct ResidencyShares {
   double optimizer = 0, moments = 0, parameters = 0;
   bool any() const { return optimizer > 0 || moments > 0 || parameters > 0; }

@@ -26,9 +26,9 @@ struct OptimizerRule;
 /// that the text does not list have the type of the parameter in full
 /// precision.
 struct StateTypes {
-  /// If set, programs read working copies of the parameters that have this
-  /// type. The parameters themselves are then f32 master copies, which only
-  /// updates read.
+  /// If set, programs read copies of the parameters (working copies), which
+  /// have this type. The parameters themselves are then f32 master copies,
+  /// which only updates read.
   std::optional<ElementType> parameters;
   std::optional<ElementType> gradients;
   /// The types of the states of the optimizer in the order of

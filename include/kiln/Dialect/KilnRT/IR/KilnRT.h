@@ -36,8 +36,8 @@ struct MemoryAccess {
 };
 
 /// Verifies that every operand of a command is the result of a kilnrt.slot, of
-/// a kilnrt.token, or of a valid kilnrt.view, and that a command with `when` is
-/// in micro-batches.
+/// a kilnrt.token, or of a valid kilnrt.view, and that a command whose `when`
+/// is not Always is in micro-batches.
 llvm::LogicalResult verifyCommand(mlir::Operation *command);
 
 } // namespace kiln::rt
@@ -80,14 +80,16 @@ struct MicrobatchCommands {
 /// Returns the micro-batches of a program, or std::nullopt if it has none.
 std::optional<MicrobatchCommands> microbatchesOf(ProgramOp program);
 
-/// One execution of the commands [begin, end). `run` is std::nullopt for the
-/// commands before and after the micro-batches.
+/// One execution of the commands [begin, end). `run` has the segment (forward
+/// or backward) and the micro-batch that are executed; it is std::nullopt for
+/// the commands before and after the micro-batches.
 struct SegmentExecution {
   int64_t begin = 0, end = 0;
   std::optional<abi::SegmentRun> run;
 };
-/// Returns the executions of a program in order. If `shortened`, the order is
-/// replaced by SegmentOrder::shortened().
+/// Returns the executions of a program in order. If `shortened` is set, uses an
+/// order of fewer micro-batches that has equivalent pairs of consecutive
+/// segments (see SegmentOrder::shortened()).
 std::vector<SegmentExecution> executionsOf(ProgramOp program,
                                            bool shortened = false);
 
@@ -103,10 +105,10 @@ bool isExecuted(mlir::Operation *command, const SegmentExecution &execution);
 bool beginsInLastExecution(SlotOp slot,
                            const std::optional<MicrobatchCommands> &commands);
 
-/// Returns the first and the last command during which no other slot may share
-/// bytes with `slot`: its lifetime, or all commands of the forward and backward
-/// segments if it has a ring (several instances), because instances for other
-/// micro-batches are then live.
+/// Returns the range of commands, as the first and the last one, during which
+/// no other slot may share bytes with `slot`. This is the lifetime of `slot`.
+/// If `slot` has a ring (several instances), it is the forward and the backward
+/// segment, because instances for other micro-batches are live.
 std::pair<int64_t, int64_t>
 occupancyOf(SlotOp slot, const std::optional<MicrobatchCommands> &microbatches);
 

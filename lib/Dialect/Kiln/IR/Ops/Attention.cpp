@@ -246,8 +246,9 @@ LogicalResult AttentionOp::evaluate(Operands operands, Results results) {
   return success();
 }
 
-/// Perturbs `lse`. The logarithm of a sum of about one has an absolute error of
-/// about epsilon, however small the logarithm is.
+/// Adds noise that models the rounding error of `lse`, the logarithm of a sum.
+/// If the sum is about one, the absolute error of the logarithm is about
+/// epsilon, however small the logarithm is.
 void AttentionOp::addInnerNoise(Operands, Results results, double epsilon,
                                 NoiseSource noise) {
   for (double &lse : results[1].reals)

@@ -392,7 +392,8 @@ LogicalResult TakeShardOp::verify() {
 // Reference evaluation
 //===----------------------------------------------------------------------===//
 
-/// The ranks of the calling thread, see RankGroup.
+/// The ranks with which the calling thread evaluates collectives (see
+/// RankGroup), or null if it evaluates a program for one rank only.
 static thread_local RankGroup *currentRanks = nullptr;
 
 RankGroup *kiln::currentRankGroup() { return currentRanks; }

@@ -201,9 +201,9 @@ bool LayerNormOp::entersExactly(unsigned operand) {
   return getOperand(operand) == getX();
 }
 
-/// Perturbs the mean of each row. If the mean is far larger than the deviations
-/// from the mean, the rounding error of the mean shifts every result of the
-/// row: y = (x - mean) * rstd * gamma + beta.
+/// Adds noise that models the rounding error of the mean of each row. If the
+/// mean is far larger than the deviations from the mean, this error shifts
+/// every result of the row: y = (x - mean) * rstd * gamma + beta.
 void LayerNormOp::addInnerNoise(Operands operands, Results results,
                                 double epsilon, NoiseSource noise) {
   const HostTensor &x = *operands[0], &gamma = *operands[1];

@@ -240,9 +240,10 @@ LogicalResult SoftmaxCrossEntropyOp::evaluate(Operands operands,
   return success();
 }
 
-/// Perturbs the two results that suffer from cancellation: the logarithm of a
-/// sum of about one, and the difference between one and a target probability of
-/// about one.
+/// Adds noise that models rounding errors to the two results that suffer from
+/// cancellation: the loss, which may be the logarithm of a sum of about one,
+/// and the gradient of the logit of the target, which is computed as the
+/// difference between one and a probability that may be about one.
 void SoftmaxCrossEntropyOp::addInnerNoise(Operands operands, Results results,
                                           double epsilon, NoiseSource noise) {
   int64_t columns = getColumnCount(tensorTypeOf(getLogits()));
@@ -281,8 +282,8 @@ LogicalResult ScaledTotalOp::evaluate(Operands operands, Results results) {
 //===----------------------------------------------------------------------===//
 
 /// Returns the SequenceFact of a loss. A loss is a sum over rows with one
-/// target per row. It is therefore Total if the rows and the targets consist of
-/// one part per sequence.
+/// target per row. It is therefore Total (a sum over the sequences) if the rows
+/// and the targets consist of one part per sequence.
 static SequenceFact inferLoss(Operation *op, Facts rows, Value targets,
                               const SequenceFact &target, Facts shared,
                               const SequenceFact &scale) {
