@@ -8,12 +8,12 @@
 // Computes a lower bound on the time of all schedules. a_i is the input of
 // stage i, and abar_{i+1} are the values that stage i saves (see Chain.h);
 // time, saved and backwardNeed are members of chain::Option. In any schedule,
-// each stage j either runs its forward pass once, so that abar_{j+1} of some
-// option k is present from before the first backward pass until Backward(j), or
-// runs it at least twice. Let x_jk be 1 if stage j runs its forward pass once
-// and Backward(j) uses option k, and 0 otherwise. Let y_jk be 1 if stage j runs
-// its forward pass at least twice and Backward(j) uses option k, and 0
-// otherwise. The time is at least
+// each stage j runs its forward pass once, or at least twice. If it runs once,
+// abar_{j+1} must be in memory from before the first backward pass until
+// Backward(j); its bytes depend on the option k of the stage. Let x_jk be 1 if
+// stage j runs its forward pass once and Backward(j) uses option k, and 0
+// otherwise. Let y_jk be 1 if stage j runs its forward pass at least twice and
+// Backward(j) uses option k, and 0 otherwise. The time is at least
 //
 //   sum_jk x_jk time_jk + y_jk (time_jk + fastForward_j)
 //

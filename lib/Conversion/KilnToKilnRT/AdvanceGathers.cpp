@@ -67,8 +67,8 @@ struct Gather {
   /// The launches that cast shards, in order, and the bytes of their results.
   SmallVector<std::pair<int64_t, int64_t>, 2> casts;
   int64_t bytes = 0; ///< Bytes of the gathered tensors.
-  /// The commands that compute the operands that no launch in `casts` computes.
-  /// The gather must start after these commands.
+  /// The commands that compute the other operands of the gather, which are not
+  /// results of `casts`. The gather must start after these commands.
   SmallVector<int64_t, 2> sources;
 };
 

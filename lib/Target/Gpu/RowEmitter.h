@@ -208,8 +208,8 @@ private:
   Cache nextRandom;
   /// Keyed by store and position: column sums of a split kernel.
   Cache columnSums;
-  /// Indexed by store: column sums of a thread in shared memory. Empty if all
-  /// column sums are in the result.
+  /// Indexed by store: the column sums of a thread in shared memory. Empty if
+  /// the threads accumulate their sums in the result of the kernel.
   llvm::SmallVector<Value> sharedSums;
 
   /// Column sums of a chunk of rows that all groups of a thread block process
