@@ -17,56 +17,83 @@ using namespace kiln;
 /// Limit on the steps of improve(), which take a few nanoseconds each.
 static constexpr uint64_t kImprovementSteps = 20'000'000;
 
-OffloadSolution kiln::placeOffload(const OffloadProblem &problem,
-                                   const std::vector<int32_t> &items) {
-  auto count = static_cast<int32_t>(problem.seconds.size());
+namespace {
+
+/// Places the copies of sets of values.
+class OffloadPlacer {
+public:
+  explicit OffloadPlacer(const OffloadProblem &problem)
+      : problem(problem), count(static_cast<int32_t>(problem.seconds.size())),
+        reversedSeconds(problem.seconds.rbegin(), problem.seconds.rend()),
+        reversedLive(problem.live.rbegin(), problem.live.rend()) {}
+
+  /// Does the same as placeOffload().
+  OffloadSolution run(const std::vector<int32_t> &items);
+
+private:
+  double place(const std::vector<double> &seconds, double secondsPerByte,
+               const std::vector<int64_t> &resident,
+               std::vector<Transfer> &transfers);
+  /// Returns the index of command `c` in reversed time, and vice versa.
+  int32_t mirror(int32_t c) const { return count - 1 - c; }
+
+  const OffloadProblem &problem;
+  int32_t count;
+  std::vector<double> reversedSeconds;
+  std::vector<int64_t> reversedLive;
+
+  // Scratch.
+  LinkPlacer placer;
+  std::vector<Transfer> out, in, sorted;
+  std::vector<size_t> order;
+  /// The change, at each command, of the bytes that are only on the host.
+  std::vector<int64_t> leaving;
+};
+
+} // namespace
+
+/// Places the transfers of one direction, in any order, and returns the seconds
+/// spent waiting for them.
+double OffloadPlacer::place(const std::vector<double> &seconds,
+                            double secondsPerByte,
+                            const std::vector<int64_t> &resident,
+                            std::vector<Transfer> &transfers) {
+  order.resize(transfers.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::pair(transfers[a].ready, a) < std::pair(transfers[b].ready, b);
+  });
+  sorted.clear();
+  for (size_t i : order)
+    sorted.push_back(transfers[i]);
+  double waits =
+      placer.run(seconds, {secondsPerByte, problem.capacity}, resident, sorted);
+  for (size_t i = 0; i < order.size(); ++i)
+    transfers[order[i]] = sorted[i];
+  return waits;
+}
+
+OffloadSolution OffloadPlacer::run(const std::vector<int32_t> &items) {
   OffloadSolution solution;
-  std::vector<Transfer> out;
+  out.clear();
   for (int32_t i : items) {
     const OffloadItem &item = problem.items[i];
     out.push_back({item.bytes, item.made, item.left, item.back, item.back});
   }
-  std::vector<size_t> order(items.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return std::pair(out[a].ready, a) < std::pair(out[b].ready, b);
-  });
-  std::vector<Transfer> sorted;
-  for (size_t i : order)
-    sorted.push_back(out[i]);
-  LinkPlacer placer;
   double waits =
-      placer.run(problem.seconds, {problem.outSecondsPerByte, problem.capacity},
-                 problem.live, sorted);
-  for (size_t i = 0; i < order.size(); ++i)
-    out[order[i]] = sorted[i];
+      place(problem.seconds, problem.outSecondsPerByte, problem.live, out);
 
   // Place the copies to the device in reversed time, in which a copy is ready
   // at the command that needs the value. The limit of the copy is the last
   // command, in program order, at which the original is still on the device.
-  auto mirror = [&](int32_t c) { return count - 1 - c; };
-  std::vector<int64_t> resident(count);
-  for (int32_t c = 0; c < count; ++c)
-    resident[mirror(c)] = problem.live[c];
-  std::vector<Transfer> in;
+  in.clear();
   for (const Transfer &transfer : out)
     in.push_back({transfer.bytes, mirror(transfer.limit),
                   mirror(transfer.limit), mirror(transfer.gone) + 1,
                   mirror(transfer.gone) + 1});
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return std::pair(in[a].ready, a) < std::pair(in[b].ready, b);
-  });
-  sorted.clear();
-  for (size_t i : order)
-    sorted.push_back(in[i]);
-  std::vector<double> reversed(problem.seconds.rbegin(),
-                               problem.seconds.rend());
-  waits += placer.run(reversed, {problem.inSecondsPerByte, problem.capacity},
-                      resident, sorted);
-  for (size_t i = 0; i < order.size(); ++i)
-    in[order[i]] = sorted[i];
+  waits += place(reversedSeconds, problem.inSecondsPerByte, reversedLive, in);
 
-  std::vector<int64_t> finalLive = problem.live;
+  leaving.assign(size_t(count) + 1, 0);
   for (size_t i = 0; i < items.size(); ++i) {
     // In program order, in[i].gone is the last command without the value,
     // because `in` is in reversed time.
@@ -74,36 +101,47 @@ OffloadSolution kiln::placeOffload(const OffloadProblem &problem,
     if (wait >= begin)
       continue; // The value never leaves the device.
     solution.offloaded.push_back({items[i], wait, begin});
-    for (int32_t c = wait; c < begin; ++c)
-      finalLive[c] -= out[i].bytes;
+    leaving[wait] += out[i].bytes;
+    leaving[begin] -= out[i].bytes;
   }
   solution.seconds =
       std::accumulate(problem.seconds.begin(), problem.seconds.end(), waits);
-  for (int64_t bytes : finalLive)
-    solution.excess = std::max(solution.excess, bytes - problem.capacity);
+  int64_t away = 0;
+  for (int32_t c = 0; c < count; ++c) {
+    away += leaving[c];
+    solution.excess =
+        std::max(solution.excess, problem.live[c] - away - problem.capacity);
+  }
   return solution;
+}
+
+OffloadSolution kiln::placeOffload(const OffloadProblem &problem,
+                                   const std::vector<int32_t> &items) {
+  return OffloadPlacer(problem).run(items);
 }
 
 /// As long as commands wait for the link, tries sets of offloaded values that
 /// differ by one added, removed or exchanged value. Stops if no such set is
 /// faster or the effort is spent.
 static OffloadSolution improve(const OffloadProblem &problem,
-                               OffloadSolution best, std::vector<bool> chosen) {
+                               OffloadPlacer &placer, OffloadSolution best,
+                               std::vector<bool> chosen) {
   double compute =
       std::accumulate(problem.seconds.begin(), problem.seconds.end(), 0.0);
   uint64_t steps = 0;
   int64_t host = 0;
   for (size_t i = 0; i < chosen.size(); ++i)
     host += chosen[i] ? problem.items[i].bytes : 0;
+  std::vector<int32_t> items;
   auto tryIt = [&] {
     steps += 4 * problem.seconds.size();
     if (host > problem.hostCapacity)
       return false;
-    std::vector<int32_t> items;
+    items.clear();
     for (size_t i = 0; i < chosen.size(); ++i)
       if (chosen[i])
         items.push_back(static_cast<int32_t>(i));
-    OffloadSolution solution = placeOffload(problem, items);
+    OffloadSolution solution = placer.run(items);
     if (solution.excess > best.excess ||
         (solution.excess == best.excess && solution.seconds >= best.seconds))
       return false;
@@ -200,5 +238,6 @@ OffloadSolution kiln::planOffload(const OffloadProblem &problem) {
     if (!needed)
       take(i, -1);
   }
-  return improve(problem, placeOffload(problem, listed()), std::move(chosen));
+  OffloadPlacer placer(problem);
+  return improve(problem, placer, placer.run(listed()), std::move(chosen));
 }
