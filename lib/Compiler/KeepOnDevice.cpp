@@ -113,7 +113,7 @@ Status MemoryPlanner::fillWithStates(const Proposal &base,
     tried = kept;
     Proposal &trial = others.emplace_back(base);
     trial.kept = std::move(kept);
-    if (Status status = measure(trial); !status.ok())
+    if (Status status = measurer.measure(trial); !status.ok())
       return status;
     if (fits(trial) && trial.seconds < best->seconds)
       best = &trial;

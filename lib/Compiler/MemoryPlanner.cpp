@@ -39,13 +39,6 @@ static constexpr int64_t kLeads[] = {2, 12, 24, 48, 96};
 /// fits. kRungError is the assumed maximum error of this guess.
 static constexpr int64_t kRungError = 4;
 
-ProgramOp MemoryPlanner::trainProgram(ModuleOp of) {
-  for (ProgramOp program : of.getOps<ProgramOp>())
-    if (program.getKind() == ProgramKind::Train)
-      return program;
-  return {};
-}
-
 Status MemoryPlanner::addLadder(StageCut cut, const LiveCurve &curve) {
   StageChain stages(trainProgram(module), cut);
   // Add no ladder (plans for ascending budgets) if `cut` gives the same chain
@@ -86,7 +79,8 @@ Status MemoryPlanner::addLadder(StageCut cut, const LiveCurve &curve) {
     ladder.otherBytes = chainHeight - all.peak;
     ladder.boundChain = ladder.menus.chain;
   }
-  if (ops <= kSmallOps && (ops > kTinyOps || request.offloadActivations))
+  if (!measurer.isLarge() &&
+      (measurer.ops > kTinyOps || request.offloadActivations))
     ladder.rungCount = kRungs / 2;
   return Status();
 }
@@ -103,7 +97,7 @@ Status MemoryPlanner::propose(const Ladder &ladder, int64_t chainBytes,
   // The bound of the chain holds only if one micro-batch is in flight and no
   // states are on the host. Otherwise, use a weaker bound that holds for all
   // plans.
-  proposal.bound = inFlight > 1 || movesStates()
+  proposal.bound = inFlight > 1 || measurer.movesStates
                        ? leastSeconds()
                        : stepSeconds(ladder, plan->bound);
   // Neighbouring budgets often give the same schedule. Reuse the measurement of
@@ -115,7 +109,7 @@ Status MemoryPlanner::propose(const Ladder &ladder, int64_t chainBytes,
       proposal.bound = bound;
       return Status();
     }
-  return measure(proposal);
+  return measurer.measure(proposal);
 }
 
 Result<const Proposal *> MemoryPlanner::rung(Ladder &ladder, int64_t index) {
@@ -128,24 +122,23 @@ Result<const Proposal *> MemoryPlanner::rung(Ladder &ladder, int64_t index) {
   return &it->second;
 }
 
-/// Measures the policies "full" and "poor", which keep the fewest tensors for
+/// Adds the policies "full" and "poor", which keep the fewest tensors for
 /// the backward pass. They may fit the budget even if the plan for the smallest
 /// budget of a ladder does not, because that plan is computed from the chain,
 /// which only estimates the memory of recomputation.
-Status MemoryPlanner::priceNamed() {
+SmallVector<Proposal *> MemoryPlanner::addNamed() {
   StageChain stages(trainProgram(module));
+  SmallVector<Proposal *> proposals;
   for (StringRef name : {"full", "poor"}) {
     // Skip "poor" if there are many stages, because the number of its ops is
     // quadratic in the number of stages.
     if (name == "poor" && stages.size() > kMostInputOnlyStages)
       continue;
-    Proposal &proposal = others.emplace_back();
-    proposal.schedule = *namedSchedule(name, stages);
-    proposal.bound = leastSeconds();
-    if (Status status = measure(proposal); !status.ok())
-      return status;
+    proposals.push_back(&others.emplace_back());
+    proposals.back()->schedule = *namedSchedule(name, stages);
+    proposals.back()->bound = leastSeconds();
   }
-  return Status();
+  return proposals;
 }
 
 /// Returns the step time if the chain of stages takes `chainSeconds` in every
@@ -179,11 +172,11 @@ int64_t MemoryPlanner::guessRung(const Ladder &ladder, int64_t extra) {
 /// minus the budget for which it was computed, and `error` is its step time
 /// minus the result of estimateRung().
 bool MemoryPlanner::canBeatLimit(Ladder &ladder, int64_t extra, double error) {
-  if (!hasLimit() || inFlight > 1 || request.offloadActivations)
+  if (!measurer.hasLimit() || inFlight > 1 || request.offloadActivations)
     return true;
   int64_t highest =
       std::min(guessRung(ladder, extra) + kRungError, ladder.rungCount);
-  return estimateRung(ladder, highest) + error < limit;
+  return estimateRung(ladder, highest) + error < measurer.limit;
 }
 
 /// Stores in `low` the index of the largest budget of a ladder whose plan fits,
@@ -204,7 +197,7 @@ Status MemoryPlanner::searchRungs(Ladder &ladder, int64_t &low,
     ((*proposal)->height <= request.budget ? low : high) = guess;
     if (!canBeatLimit(ladder, extra,
                       (*proposal)->seconds - estimateRung(ladder, guess))) {
-      skipsSome = true;
+      measurer.skipsSome = true;
       low = -1;
       break;
     }
@@ -261,7 +254,7 @@ Status MemoryPlanner::searchOffloaded(Ladder &ladder) {
   // If the states take so much memory that neither the plan for the largest nor
   // that for the smallest budget fits, no plan between them does, with few
   // exceptions.
-  bool isHopeless = keepsStates;
+  bool isHopeless = measurer.keepsStates;
   for (int64_t index : {ladder.rungCount, int64_t(0)}) {
     if (!isHopeless)
       break;
@@ -334,7 +327,7 @@ Status MemoryPlanner::tuneLeads() {
   for (int64_t lead : kLeads) {
     Proposal &trial = others.emplace_back(*best);
     trial.lead = lead;
-    if (Status status = measure(trial); !status.ok())
+    if (Status status = measurer.measure(trial); !status.ok())
       return status;
     if (fits(trial) && trial.seconds < best->seconds)
       best = &trial;
@@ -352,7 +345,7 @@ Status MemoryPlanner::tuneGathers() {
     return Status();
   Proposal &trial = others.emplace_back(*best);
   trial.gatherHeight = request.budget;
-  if (Status status = measure(trial); !status.ok())
+  if (Status status = measurer.measure(trial); !status.ok())
     return status;
   if (fits(trial) && trial.seconds < best->seconds)
     best = &trial;
@@ -366,18 +359,18 @@ Status MemoryPlanner::choose(const LiveCurve &curve) {
     best = &plain;
     return Status();
   }
-  if (!movesStates()) {
+  if (!measurer.movesStates) {
     Status status = addLadders(curve);
     return status.ok() ? searchLadders() : status;
   }
   // First, leave the states on the device. If this fits and does not cost much
   // time, moving states cannot help.
   if (leastWithStates <= request.budget) {
-    keepsStates = true;
+    measurer.keepsStates = true;
     Status status = addLadders(curve);
     if (status.ok())
       status = searchLadders();
-    keepsStates = false;
+    measurer.keepsStates = false;
     if (!status.ok() ||
         (best && llvm::all_of(ladders, [&](const Ladder &ladder) {
            return best->seconds <= kOptimalityTolerance * boundOf(ladder);
@@ -398,7 +391,7 @@ Status MemoryPlanner::choose(const LiveCurve &curve) {
 /// Searches a ladder, a series of plans for ascending budgets. Measures every
 /// plan of a small program, and only some plans of a large one.
 Status MemoryPlanner::searchLadder(Ladder &ladder) {
-  if (ops > kSmallOps)
+  if (measurer.isLarge())
     return request.offloadActivations ? searchOffloaded(ladder) : climb(ladder);
   for (int64_t index = 0; index <= ladder.rungCount; ++index)
     if (auto proposal = rung(ladder, index); !proposal.ok())
@@ -411,9 +404,9 @@ Status MemoryPlanner::searchLadder(Ladder &ladder) {
 bool MemoryPlanner::isUseless(const Ladder &ladder) {
   if (best && best->seconds <= kOptimalityTolerance * boundOf(ladder))
     return true;
-  if (!hasLimit() || boundOf(ladder) < limit)
+  if (!measurer.hasLimit() || boundOf(ladder) < measurer.limit)
     return false;
-  skipsSome = true;
+  measurer.skipsSome = true;
   return true;
 }
 
@@ -426,25 +419,27 @@ Status MemoryPlanner::searchLadders() {
         best = &proposal;
     });
   };
-  bool searchesAll = ops > kSmallOps && placesStates();
+  bool searchesAll = measurer.isLarge() && measurer.placesStates();
   if (searchesAll)
     if (Status status = searchStates(); !status.ok())
       return status;
   for (Ladder &ladder : ladders) {
-    if (searchesAll || (ops > kSmallOps && isUseless(ladder)))
+    if (searchesAll || (measurer.isLarge() && isUseless(ladder)))
       continue;
     if (Status status = searchLadder(ladder); !status.ok())
       return status;
-    if (ops > kSmallOps)
+    if (measurer.isLarge())
       findBest();
   }
   findBest();
-  if (!best && !skipsSome && placesStates()) {
+  if (!best && !measurer.skipsSome && measurer.placesStates()) {
     if (auto isFeasible = measureLeast(); !isFeasible.ok())
       return isFeasible.status();
-  } else if ((!best && !skipsSome && !keepsStates) || ops <= kSmallOps) {
-    if (Status status = priceNamed(); !status.ok())
-      return status;
+  } else if ((!best && !measurer.skipsSome && !measurer.keepsStates) ||
+             !measurer.isLarge()) {
+    for (Proposal *named : addNamed())
+      if (Status status = measurer.measure(*named); !status.ok())
+        return status;
   }
   findBest();
   return Status();
@@ -463,10 +458,10 @@ Status MemoryPlanner::measurePlain(LiveCurve &curve) {
   for (auto op : trainProgram(module).getBlock().getOps<MicrobatchesOp>()) {
     inFlight = op.getSegmentOrder().slots(op.getCount());
     microbatches = static_cast<int64_t>(op.getCount());
-    hasMicrobatches = true;
   }
   plain.schedule = *namedSchedule("none", stages);
-  if (Status status = measure(plain, /*keepsAll=*/true, &curve); !status.ok())
+  if (Status status = measurer.measure(plain, /*keepsAll=*/true, &curve);
+      !status.ok())
     return status;
   plain.bound = plain.seconds;
   chainHeight = plain.height;
@@ -476,12 +471,11 @@ Status MemoryPlanner::measurePlain(LiveCurve &curve) {
     // program.
     Proposal chained = plain;
     chained.hoists = false;
-    if (Status status = measure(chained, /*keepsAll=*/true, &curve);
+    if (Status status = measurer.measure(chained, /*keepsAll=*/true, &curve);
         !status.ok())
       return status;
     chainHeight = chained.height;
   }
-  trainProgram(module).walk([&](Operation *) { ++ops; });
   return Status();
 }
 
@@ -503,7 +497,7 @@ Result<PlanOutlook> MemoryPlanner::outlook(
   int64_t budget = chooseBudget(plain.height);
   if (plain.height <= budget || !choosesRecompute(request))
     return outlook;
-  if (movesStates()) {
+  if (measurer.movesStates) {
     if (Status status = boundStates(curve); !status.ok())
       return status;
     outlook.bound = leastSeconds();
@@ -526,8 +520,8 @@ Status MemoryPlanner::search() {
   if (!fits(plain))
     if (Status status = boundStates(curve); !status.ok())
       return status;
-  if (hasLimit() && leastSeconds() >= limit) {
-    skipsSome = true;
+  if (measurer.hasLimit() && leastSeconds() >= measurer.limit) {
+    measurer.skipsSome = true;
     return Status();
   }
   if (choosesRecompute(request)) {
@@ -538,7 +532,7 @@ Status MemoryPlanner::search() {
     byHand.schedule =
         *namedSchedule(request.policy, StageChain(trainProgram(module)));
     byHand.bound = leastSeconds();
-    if (Status status = measure(byHand); !status.ok())
+    if (Status status = measurer.measure(byHand); !status.ok())
       return status;
     if (fits(byHand))
       best = &byHand;

@@ -24,24 +24,27 @@ using namespace kiln;
 Result<bool> MemoryPlanner::measureLeast() {
   if (leastFits)
     return *leastFits;
-  llvm::scope_exit restore([&] { offloadsMost = false; });
-  offloadsMost = true;
-  size_t measured = others.size();
+  llvm::scope_exit restore([&] { measurer.offloadsMost = false; });
+  measurer.offloadsMost = true;
+  SmallVector<Proposal *> proposals;
   for (Ladder &ladder : ladders) {
     auto plan = ladder.plans->plan(ladder.budget(0));
     if (!plan)
       continue;
-    Proposal &proposal = others.emplace_back();
-    proposal.cut = ladder.cut;
-    proposal.schedule = ladder.menus.scheduleOf(plan->ops);
-    proposal.bound = leastSeconds();
-    if (Status status = measure(proposal); !status.ok())
-      return status;
+    proposals.push_back(&others.emplace_back());
+    proposals.back()->cut = ladder.cut;
+    proposals.back()->schedule = ladder.menus.scheduleOf(plan->ops);
+    proposals.back()->bound = leastSeconds();
   }
-  if (Status status = priceNamed(); !status.ok())
+  llvm::append_range(proposals, addNamed());
+  Status status =
+      runAtOnce(proposals.size(), [&](size_t i, ProposalMeasurer &measuresOne) {
+        return measuresOne.measure(*proposals[i]);
+      });
+  if (!status.ok())
     return status;
-  leastFits = llvm::any_of(llvm::drop_begin(others, measured),
-                           [&](const Proposal &least) { return fits(least); });
+  leastFits = llvm::any_of(proposals,
+                           [&](const Proposal *least) { return fits(*least); });
   return *leastFits;
 }
 
@@ -125,7 +128,7 @@ void MemoryPlanner::apply(const Proposal &proposal) {
   });
   choices.priceRepeats(trainProgram(module), machine);
   double bound = proposal.bound;
-  if ((request.offloadActivations || movesStates()) && !fits(plain))
+  if ((request.offloadActivations || measurer.movesStates) && !fits(plain))
     for (const Ladder &ladder : ladders)
       bound = std::min(&ladder == &ladders.front()
                            ? std::numeric_limits<double>::infinity()

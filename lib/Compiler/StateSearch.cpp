@@ -16,7 +16,7 @@
 
 #include "kiln/Dialect/Kiln/Transforms/Offload.h"
 
-#include <set>
+#include "mlir/IR/Threading.h"
 
 using namespace mlir;
 using namespace kiln;
@@ -35,72 +35,100 @@ static constexpr double kWorthRefining = 1.25;
 /// need device memory. If they are offloaded instead, "full" may be fast.
 static constexpr double kFarFromBound = 1.2;
 
-/// Estimates the step time of the plan for one budget of a ladder. The estimate
-/// is infinite if the plan does not fit. Stores in `offloads` whether the plan
-/// offloads activations.
-Result<double> MemoryPlanner::estimateStates(Ladder &ladder, int64_t index,
-                                             bool &offloads) {
-  auto plan = ladder.plans->plan(ladder.budget(index));
-  if (!plan)
-    return std::numeric_limits<double>::infinity();
-  Proposal trial;
-  trial.cut = ladder.cut;
-  trial.schedule = ladder.menus.scheduleOf(plan->ops);
-  auto formed = form(trial, /*isOffloaded=*/true);
-  if (!formed.ok())
-    return formed.status();
-  auto choice = chooseStates(**formed, trial, StateEffort::Estimate);
-  if (!choice.ok())
+/// Calls `task` for every index below `count`, on several threads at the same
+/// time. Each call has its own copy of the measurer, so that the results do not
+/// depend on the number of threads.
+Status MemoryPlanner::runAtOnce(
+    size_t count, llvm::function_ref<Status(size_t, ProposalMeasurer &)> task) {
+  std::vector<ProposalMeasurer> copies(count, measurer);
+  std::vector<Status> results(count);
+  MLIRContext *context = module.getContext();
+  bool wasEnabled = context->isMultithreadingEnabled();
+  context->enableMultithreading();
+  parallelFor(context, 0, count,
+              [&](size_t i) { results[i] = task(i, copies[i]); });
+  context->enableMultithreading(wasEnabled);
+  for (const ProposalMeasurer &copy : copies)
+    measurer.merge(copy);
+  for (Status &result : results)
+    if (!result.ok())
+      return std::move(result);
+  return Status();
+}
+
+/// Estimates the step time of the plans for several budgets of a ladder, and
+/// adds the estimates to `estimates`. Leaves out budgets that are in
+/// `estimates` already, and budgets whose plans cannot be faster than the best
+/// plan so far. An estimate is infinite if the plan does not fit.
+Status MemoryPlanner::estimateStates(Ladder &ladder, ArrayRef<int64_t> indices,
+                                     std::vector<RungEstimate> &estimates) {
+  double fastest = measurer.fastest;
+  for (const RungEstimate &estimate : estimates)
+    fastest = std::min(fastest, estimate.seconds);
+  std::vector<Proposal> trials;
+  size_t first = estimates.size();
+  for (int64_t index : indices) {
+    index = std::clamp<int64_t>(index, 0, ladder.rungCount);
+    // The plan for the largest budget of every ladder keeps everything, so
+    // estimate only that of the first ladder.
+    if (index == ladder.rungCount && &ladder != &ladders.front())
+      continue;
+    bool isKnown = llvm::any_of(estimates, [&](const RungEstimate &other) {
+      return other.ladder == &ladder && other.index == index;
+    });
+    // The time of recomputation and the time for states on the host add up.
+    if (isKnown || estimateRung(ladder, index) + stateSeconds() >= fastest)
+      continue;
+    estimates.push_back({std::numeric_limits<double>::infinity(),
+                         estimates.size(), &ladder, index});
+    auto plan = ladder.plans->plan(ladder.budget(index));
+    trials.emplace_back().cut = ladder.cut;
+    if (plan)
+      trials.back().schedule = ladder.menus.scheduleOf(plan->ops);
+  }
+  return runAtOnce(trials.size(), [&](size_t i, ProposalMeasurer &trial) {
+    if (trials[i].schedule.empty())
+      return Status();
+    auto choice = trial.chooseStates(trials[i], StateEffort::Estimate);
+    RungEstimate &estimate = estimates[first + i];
+    estimate.offloads = trials[i].limits && trials[i].limits->offloads();
+    if (choice.ok() && *choice == Choice::Fits)
+      estimate.seconds = trials[i].seconds;
     return choice.status();
-  offloads = trial.limits && trial.limits->offloads();
-  return *choice == Choice::Fits ? trial.seconds
-                                 : std::numeric_limits<double>::infinity();
+  });
 }
 
 /// Searches the ladders (plans for ascending budgets) of a large program whose
 /// states may be on the host.
 Status MemoryPlanner::searchStates() {
   std::vector<RungEstimate> estimates;
-  std::set<std::pair<Ladder *, int64_t>> seen;
-  bool isSlow = true; // No plan of a ladder can be the fastest.
-  RungEstimate first = {std::numeric_limits<double>::infinity(), 0, nullptr, 0};
-  auto look = [&](Ladder &ladder, int64_t index) -> Status {
-    index = std::clamp<int64_t>(index, 0, ladder.rungCount);
-    // The plan for the largest budget of every ladder keeps everything, so
-    // estimate only that of the first ladder.
-    if (index == ladder.rungCount && &ladder != &ladders.front())
-      return Status();
-    // The time of recomputation and the time for states on the host add up.
-    double least = estimateRung(ladder, index) + stateSeconds();
-    if (!seen.insert({&ladder, index}).second ||
-        least >= std::min(first.seconds, fastest))
-      return Status();
-    isSlow = false;
-    bool offloads = false;
-    Result<double> seconds = estimateStates(ladder, index, offloads);
-    if (!seconds.ok())
-      return seconds.status();
-    estimates.push_back({*seconds, estimates.size(), &ladder, index, offloads});
-    first = std::min(first, estimates.back());
-    return Status();
-  };
   for (Ladder &ladder : ladders) {
     if (isUseless(ladder))
       continue;
-    int64_t step = ladder.rungCount / 4;
-    for (int64_t index = ladder.rungCount; index >= 0; index -= step)
-      if (Status status = look(ladder, index); !status.ok())
+    // Later searches for states start from the result of the first one.
+    SmallVector<int64_t> others;
+    for (int64_t i = 3; i >= 0; --i)
+      others.push_back(ladder.rungCount / 4 * i);
+    for (ArrayRef<int64_t> indices :
+         {ArrayRef<int64_t>(ladder.rungCount), ArrayRef<int64_t>(others)})
+      if (Status status = estimateStates(ladder, indices, estimates);
+          !status.ok())
         return status;
   }
-  if (!first.ladder) {
-    skipsSome |= isSlow && hasLimit() && fastest == limit;
+  if (estimates.empty()) {
+    measurer.skipsSome |=
+        measurer.hasLimit() && measurer.fastest == measurer.limit;
     return Status();
   }
-  for (int64_t step = first.ladder->rungCount / 8; step > 1; step /= 2) {
-    RungEstimate center = first;
-    for (int64_t index : {center.index - step, center.index + step})
-      if (Status status = look(*center.ladder, index); !status.ok())
-        return status;
+  RungEstimate best = *llvm::min_element(estimates);
+  for (int64_t step = best.ladder->rungCount / 8;
+       step > 1 && best.seconds < std::numeric_limits<double>::infinity();
+       step /= 2) {
+    if (Status status = estimateStates(
+            *best.ladder, {best.index - step, best.index + step}, estimates);
+        !status.ok())
+      return status;
+    best = *llvm::min_element(estimates);
   }
   return measureBest(estimates);
 }
@@ -121,7 +149,7 @@ Status MemoryPlanner::measureBest(std::vector<RungEstimate> &estimates) {
         least = seconds;
       }
     }
-    if (!next || least >= kWorthMeasuring * fastest)
+    if (!next || least >= kWorthMeasuring * measurer.fastest)
       break;
     next->isMeasured = true;
     auto measured = rung(*next->ladder, next->index);
@@ -140,7 +168,7 @@ Status MemoryPlanner::measureBest(std::vector<RungEstimate> &estimates) {
                         return other.isMeasured &&
                                other.offloads == estimate.offloads;
                       }) &&
-        estimate.seconds < kWorthRefining * fastest &&
+        estimate.seconds < kWorthRefining * measurer.fastest &&
         (!rival || estimate < *rival))
       rival = estimate;
   return Status();
@@ -151,12 +179,9 @@ Status MemoryPlanner::measureBest(std::vector<RungEstimate> &estimates) {
 /// Nothing is recomputed in this time, so the time of recomputation can be
 /// added to it.
 Status MemoryPlanner::boundStates(const LiveCurve &curve) {
-  if (!movesStates())
+  if (!measurer.movesStates)
     return Status();
-  auto formed = form(plain, /*isOffloaded=*/false);
-  if (!formed.ok())
-    return formed.status();
-  auto model = modelOf(**formed, /*describesStates=*/true);
+  auto model = measurer.describe(plain);
   if (failed(model) || !model->states)
     return Status::error(
         "internal error: the states of a program could not be found");
@@ -180,26 +205,6 @@ Status MemoryPlanner::boundStates(const LiveCurve &curve) {
   return Status();
 }
 
-/// Chooses the states on the host again for a proposal, with more effort.
-Status MemoryPlanner::refine(const Proposal &proposal) {
-  Proposal &trial = others.emplace_back();
-  trial.cut = proposal.cut;
-  trial.schedule = proposal.schedule;
-  trial.bound = proposal.bound;
-  trial.limits = proposal.limits;
-  auto formed = form(trial, /*isOffloaded=*/true);
-  if (!formed.ok())
-    return formed.status();
-  auto choice = chooseStates(**formed, trial, StateEffort::Refine);
-  if (!choice.ok())
-    return choice.status();
-  if (*choice == Choice::Fits && trial.seconds < best->seconds) {
-    best = &trial;
-    fastest = std::min(fastest, trial.seconds);
-  }
-  return Status();
-}
-
 /// Measures the exact height of the arena of the best proposal. The earlier
 /// search for offsets stopped as soon as the arena fitted. The search that
 /// minimizes the height is a different one, so its arena may be larger and not
@@ -207,24 +212,17 @@ Status MemoryPlanner::refine(const Proposal &proposal) {
 Status MemoryPlanner::measureExactly() {
   Proposal &exact = others.emplace_back(*best);
   best = nullptr;
-  auto formed = form(exact, /*isOffloaded=*/true);
-  if (!formed.ok())
-    return formed.status();
-  markNumbered(**formed, exact.offload);
-  auto choice = schedule(**formed, exact, ArenaGoal::Least);
+  auto choice = measurer.measureExactly(exact);
   if (!choice.ok())
     return choice.status();
   if (*choice != Choice::Fits) {
-    isExact = true;
-    fastest = std::numeric_limits<double>::infinity();
+    measurer.isExact = true;
+    measurer.fastest = std::numeric_limits<double>::infinity();
     exact.limits->reduce(exact.height - request.budget,
                          exact.hostHeight - request.hostBudget);
     exact.states.reset();
     exact.offload.clear();
-    auto again = form(exact, /*isOffloaded=*/true);
-    if (!again.ok())
-      return again.status();
-    choice = chooseStates(**again, exact, StateEffort::Refine);
+    choice = measurer.chooseStates(exact, StateEffort::Refine);
     if (!choice.ok())
       return choice.status();
   }
@@ -243,31 +241,45 @@ Status MemoryPlanner::measureExactly() {
   return Status();
 }
 
-/// Refines the best proposal and the plan `rival`. If the best proposal is much
-/// slower than the lower bound, also refines the policy "full".
+/// Chooses the states on the host again, with more effort: those of the best
+/// proposal, of the plan `rival`, and of the policy "full" if the best proposal
+/// is much slower than the lower bound.
 Status MemoryPlanner::refineStates() {
   if (!best->states->any())
     return Status();
-  if (Status status = refine(*best); !status.ok())
-    return status;
-  Proposal other;
-  other.bound = leastSeconds();
+  std::vector<Proposal *> trials;
+  auto add = [&](StageCut cut, RecomputeSchedule schedule, double bound) {
+    trials.push_back(&others.emplace_back());
+    trials.back()->cut = cut;
+    trials.back()->schedule = std::move(schedule);
+    trials.back()->bound = bound;
+  };
+  add(best->cut, best->schedule, best->bound);
+  trials.back()->limits = best->limits;
   if (rival) {
-    const Ladder &ladder = *rival->ladder;
-    other.cut = ladder.cut;
-    other.schedule = ladder.menus.scheduleOf(
-        ladder.plans->plan(ladder.budget(rival->index))->ops);
-    if (Status status = refine(other); !status.ok())
-      return status;
+    Ladder &ladder = *rival->ladder;
+    auto plan = ladder.plans->plan(ladder.budget(rival->index));
+    add(ladder.cut, ladder.menus.scheduleOf(plan->ops), leastSeconds());
   }
   if (llvm::all_of(ladders, [&](const Ladder &ladder) {
         return best->seconds > kFarFromBound * boundOf(ladder);
       })) {
-    other.cut = StageCut::Everywhere;
-    other.schedule =
-        *namedSchedule("full", StageChain(trainProgram(module), other.cut));
-    if (Status status = refine(other); !status.ok())
-      return status;
+    StageChain stages(trainProgram(module), StageCut::Everywhere);
+    add(StageCut::Everywhere, *namedSchedule("full", stages), leastSeconds());
   }
+  std::vector<Choice> choices(trials.size(), Choice::Exceeds);
+  Status status =
+      runAtOnce(trials.size(), [&](size_t i, ProposalMeasurer &trial) {
+        auto choice = trial.chooseStates(*trials[i], StateEffort::Refine);
+        if (choice.ok())
+          choices[i] = *choice;
+        return choice.status();
+      });
+  if (!status.ok())
+    return status;
+  for (auto [proposal, choice] : llvm::zip_equal(trials, choices))
+    if (choice == Choice::Fits && proposal->seconds < best->seconds)
+      best = proposal;
+  measurer.fastest = std::min(measurer.fastest, best->seconds);
   return measureExactly();
 }

@@ -1,17 +1,16 @@
-//===- MeasureProposal.cpp - Measurement of a plan proposal -----*- C++ -*-===//
+//===- ProposalMeasurer.cpp - Measurement of plan proposals ---------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Applies a proposal to a copy of the module, and dispatches and schedules the
-// copy with the passes of the pipeline. Launch groups are not formed, because
-// they change neither the offsets of buffers nor the predicted step time.
+// Launch groups are not formed, because they change neither the offsets of
+// buffers nor the predicted step time.
 //
 //===----------------------------------------------------------------------===//
 
-#include "Planning.h"
+#include "ProposalMeasurer.h"
 
 #include "StepCost.h"
 
@@ -28,6 +27,9 @@
 using namespace mlir;
 using namespace kiln;
 
+/// A proposal with offloading is abandoned if its estimated step time exceeds
+/// kPruneRatio times that of the fastest plan found so far.
+static constexpr double kPruneRatio = 1.03;
 /// Maximum number of offload plans that are tried for a proposal. If
 /// fragmentation makes the arena of a plan exceed the budget, the next plan is
 /// made for a smaller capacity.
@@ -41,7 +43,9 @@ static constexpr int kStateRounds = 10, kEstimateRounds = 3;
 /// proposal with states on the host. If none of the plans fits, other states
 /// are chosen.
 static constexpr int kOffloadRoundsBesideStates = 2;
-
+/// Memory is left free for fragmentation from the start if this makes the step
+/// slower by at most this part of the step time.
+static constexpr double kReserveCost = 0.02;
 /// Maximum number of times that offloadMost() reduces the host memory for
 /// states.
 static constexpr int kHostRounds = 3;
@@ -108,16 +112,41 @@ void kiln::markTransfers(ModuleOp module, const Proposal &proposal) {
   }
 }
 
-MemoryPlanner::MemoryPlanner(ModuleOp module, const Machine &machine,
-                             const PlanMemoryOptions &request)
+ProposalMeasurer::ProposalMeasurer(ModuleOp module, const Machine &machine,
+                                   const PlanMemoryOptions &request)
     : module(module), machine(machine), request(request) {
+  ProgramOp train = trainProgram(module);
+  train.walk([&](Operation *) { ++ops; });
+  movesStates = request.offloadStates &&
+                train.getBlock().getOps<MicrobatchesOp>().empty();
+}
+
+ProgramOp kiln::trainProgram(ModuleOp module) {
+  for (ProgramOp program : module.getOps<ProgramOp>())
+    if (program.getKind() == ProgramKind::Train)
+      return program;
+  return {};
+}
+
+void ProposalMeasurer::merge(const ProposalMeasurer &copy) {
+  fastest = std::min(fastest, copy.fastest);
+  skipsSome |= copy.skipsSome;
+  if (copy.lastStart)
+    lastStart = copy.lastStart;
+}
+
+/// Runs the passes between two points of the pipeline. The search for buffer
+/// offsets stops once the arena fits the budget if the goal is ArenaGoal::Fit.
+LogicalResult ProposalMeasurer::runPasses(ModuleOp trial, PipelinePoint from,
+                                          PipelinePoint to, ArenaGoal goal) {
+  PipelineOptions pipeline;
   pipeline.dispatch.fuse = request.fuse;
   pipeline.dispatch.epilogues = request.epilogues;
   pipeline.schedule.maxThreads = request.maxThreads;
-}
-
-LogicalResult MemoryPlanner::runPasses(ModuleOp trial, PipelinePoint from,
-                                       PipelinePoint to) {
+  if (goal == ArenaGoal::Fit) {
+    pipeline.schedule.arenaCapacity = request.budget;
+    pipeline.schedule.arenaEffort = kTrialEffort;
+  }
   PassManager passes(trial.getContext());
   buildPipeline(passes, pipeline, from, to);
   return passes.run(trial);
@@ -170,8 +199,8 @@ LogicalResult kiln::moveStates(ModuleOp module, const Proposal &proposal) {
 /// Host-device copies are not placed yet, because the values to offload are not
 /// yet chosen. If `isOffloaded` is true, the ops of the forward pass are
 /// numbered.
-Result<OwningOpRef<ModuleOp>> MemoryPlanner::form(const Proposal &proposal,
-                                                  bool isOffloaded) {
+Result<OwningOpRef<ModuleOp>> ProposalMeasurer::form(const Proposal &proposal,
+                                                     bool isOffloaded) {
   OwningOpRef<ModuleOp> copy = cast<ModuleOp>(module->clone());
   dropNumbers(*copy); // Remove op numbers that the file contains.
   ProgramOp train = trainProgram(*copy);
@@ -192,10 +221,8 @@ Result<OwningOpRef<ModuleOp>> MemoryPlanner::form(const Proposal &proposal,
   return copy;
 }
 
-/// Measures a proposal. If `keepsAll` is false and offloading is allowed, also
-/// chooses what is offloaded.
-Status MemoryPlanner::measure(Proposal &proposal, bool keepsAll,
-                              LiveCurve *liveCurve) {
+Status ProposalMeasurer::measure(Proposal &proposal, bool keepsAll,
+                                 LiveCurve *liveCurve) {
   bool choosesStates = !keepsAll && placesStates() && !proposal.states;
   bool offloads = !keepsAll && (request.offloadActivations || offloadsMost);
   auto formed = form(proposal, choosesStates || offloads);
@@ -203,9 +230,10 @@ Status MemoryPlanner::measure(Proposal &proposal, bool keepsAll,
     return formed.status();
   if (!choosesStates && !offloads)
     return schedule(**formed, proposal, ArenaGoal::Least, liveCurve).status();
+  int64_t fragmentation = 0;
   auto choice = choosesStates
                     ? chooseStates(**formed, proposal, StateEffort::Measure)
-                    : chooseOffload(**formed, proposal);
+                    : chooseOffload(**formed, proposal, fragmentation);
   if (choice.ok() && *choice == Choice::Fits)
     fastest = std::min(fastest, proposal.seconds);
   return choice.status();
@@ -213,19 +241,16 @@ Status MemoryPlanner::measure(Proposal &proposal, bool keepsAll,
 
 /// Schedules the program of a proposal, and stores its arena heights and step
 /// time in the proposal.
-Result<Choice> MemoryPlanner::schedule(ModuleOp dispatched, Proposal &proposal,
-                                       ArenaGoal goal, LiveCurve *liveCurve) {
-  bool minimizes = goal == ArenaGoal::Least;
-  pipeline.schedule.arenaCapacity = minimizes ? -1 : request.budget;
-  pipeline.schedule.arenaEffort =
-      minimizes ? static_cast<int64_t>(ArenaOptions().effort) : kTrialEffort;
+Result<Choice> ProposalMeasurer::schedule(ModuleOp dispatched,
+                                          Proposal &proposal, ArenaGoal goal,
+                                          LiveCurve *liveCurve) {
   if (failed(runPasses(dispatched, PipelinePoint::Formed,
-                       PipelinePoint::Scheduled)))
+                       PipelinePoint::Scheduled, goal)))
     return Status::error("internal error: a plan could not be scheduled");
   rt::ArenaOp arena = *dispatched.getOps<rt::ArenaOp>().begin();
   proposal.height = arena.getHeight();
   proposal.hostHeight = arena.getHostHeight();
-  proposal.isExact = minimizes;
+  proposal.isExact = goal == ArenaGoal::Least;
   int64_t train = 0, averages = 0;
   for (rt::ProgramOp program : dispatched.getOps<rt::ProgramOp>()) {
     if (program.getKind() == ProgramKind::Sync)
@@ -246,8 +271,8 @@ Result<Choice> MemoryPlanner::schedule(ModuleOp dispatched, Proposal &proposal,
 
 /// Returns the input of the offload planner for a module with formed
 /// dispatches.
-FailureOr<OffloadModel> MemoryPlanner::modelOf(ModuleOp dispatched,
-                                               bool describesStates) {
+FailureOr<OffloadModel> ProposalMeasurer::modelOf(ModuleOp dispatched,
+                                                  bool describesStates) {
   OwningOpRef<ModuleOp> trial = cast<ModuleOp>(dispatched->clone());
   if (failed(
           runPasses(*trial, PipelinePoint::Formed, PipelinePoint::Dispatched)))
@@ -259,7 +284,7 @@ FailureOr<OffloadModel> MemoryPlanner::modelOf(ModuleOp dispatched,
 /// Returns true if a proposal is to be abandoned, because it is estimated to be
 /// slower than the fastest plan. The threshold allows for the error of the
 /// estimate, a few per cent.
-bool MemoryPlanner::abandons(double seconds) {
+bool ProposalMeasurer::abandons(double seconds) {
   if (seconds <= kPruneRatio * fastest)
     return false;
   skipsSome |= hasLimit() && fastest == limit;
@@ -287,8 +312,8 @@ StateProblem StateLimits::problemOf(const OffloadModel &model) const {
 /// Stores all states on the host. If the host memory is not sufficient, stores
 /// those states on the host that reduce the device memory most. Offloads all
 /// activations that can be offloaded.
-Result<Choice> MemoryPlanner::offloadMost(const StateModel &model,
-                                          Proposal &proposal) {
+Result<Choice> ProposalMeasurer::offloadMost(const StateModel &model,
+                                             Proposal &proposal) {
   StateProblem problem = model.problem;
   problem.capacity = 0;
   StateSolution solution;
@@ -301,7 +326,8 @@ Result<Choice> MemoryPlanner::offloadMost(const StateModel &model,
     auto formed = form(proposal, /*isOffloaded=*/true);
     if (!formed.ok())
       return formed.status();
-    return chooseOffload(**formed, proposal);
+    int64_t fragmentation = 0;
+    return chooseOffload(**formed, proposal, fragmentation);
   };
   auto choice = offload();
   problem.hostCapacity = request.hostBudget;
@@ -318,15 +344,37 @@ Result<Choice> MemoryPlanner::offloadMost(const StateModel &model,
   return choice;
 }
 
+Result<Choice> ProposalMeasurer::chooseStates(Proposal &proposal,
+                                              StateEffort effort) {
+  auto formed = form(proposal, /*isOffloaded=*/true);
+  if (!formed.ok())
+    return formed.status();
+  return chooseStates(**formed, proposal, effort);
+}
+
+Result<Choice> ProposalMeasurer::measureExactly(Proposal &proposal) {
+  auto formed = form(proposal, /*isOffloaded=*/true);
+  if (!formed.ok())
+    return formed.status();
+  markNumbered(**formed, proposal.offload);
+  return schedule(**formed, proposal, ArenaGoal::Least);
+}
+
+FailureOr<OffloadModel> ProposalMeasurer::describe(const Proposal &proposal) {
+  auto formed = form(proposal, /*isOffloaded=*/false);
+  return formed.ok() ? modelOf(**formed, /*describesStates=*/true)
+                     : FailureOr<OffloadModel>();
+}
+
 /// Chooses the states that are stored on the host so that the proposal fits. If
 /// the scheduled arena exceeds the budget although the solver predicted that it
 /// fits, lowers the capacity given to the solver and chooses again. If no
 /// choice of states fits, also offloads activations. With
 /// StateEffort::Estimate, only estimates the step time, which is infinite if no
 /// choice fits.
-Result<Choice> MemoryPlanner::chooseStates(ModuleOp dispatched,
-                                           Proposal &proposal,
-                                           StateEffort effort) {
+Result<Choice> ProposalMeasurer::chooseStates(ModuleOp dispatched,
+                                              Proposal &proposal,
+                                              StateEffort effort) {
   auto model = modelOf(dispatched, /*describesStates=*/true);
   if (failed(model) || !model->states)
     return Status::error("internal error: the states that a plan stores on the "
@@ -337,6 +385,7 @@ Result<Choice> MemoryPlanner::chooseStates(ModuleOp dispatched,
   bool refines = effort == StateEffort::Refine;
   StateLimits limits = proposal.limits.value_or(StateLimits(request));
   int rounds = estimates ? kEstimateRounds : kStateRounds;
+  int64_t fragmentation = 0;
   for (int round = 0; round < rounds; ++round) {
     StateProblem problem = limits.problemOf(*model);
     StateSolution solution =
@@ -358,9 +407,10 @@ Result<Choice> MemoryPlanner::chooseStates(ModuleOp dispatched,
     auto formed = form(proposal, limits.offloads());
     if (!formed.ok())
       return formed.status();
-    auto choice = limits.offloads()
-                      ? chooseOffload(**formed, proposal, estimates)
-                      : schedule(**formed, proposal, goalOf(proposal));
+    auto choice =
+        limits.offloads()
+            ? chooseOffload(**formed, proposal, fragmentation, estimates)
+            : schedule(**formed, proposal, goalOf(proposal));
     if (!choice.ok())
       return choice;
     // The estimate for activations does not include the copies of states, so
@@ -379,8 +429,8 @@ Result<Choice> MemoryPlanner::chooseStates(ModuleOp dispatched,
 /// Returns the goal of the search for offsets. For a proposal of a large
 /// program with states on the host, it is sufficient to know whether the arena
 /// fits; the exact height is not used.
-ArenaGoal MemoryPlanner::goalOf(const Proposal &proposal) const {
-  return ops > kSmallOps && !offloadsMost && !isExact && proposal.states &&
+ArenaGoal ProposalMeasurer::goalOf(const Proposal &proposal) const {
+  return isLarge() && !offloadsMost && !isExact && proposal.states &&
                  proposal.states->any()
              ? ArenaGoal::Fit
              : ArenaGoal::Least;
@@ -388,7 +438,7 @@ ArenaGoal MemoryPlanner::goalOf(const Proposal &proposal) const {
 
 /// Returns false if the program exceeds the budget even with the solution that
 /// uses the least device memory.
-bool MemoryPlanner::canFit(const OffloadModel &model) const {
+bool ProposalMeasurer::canFit(const OffloadModel &model) const {
   OffloadProblem problem = model.problem;
   problem.capacity = -model.stateBytes;
   return planOffload(problem).excess <= request.budget;
@@ -396,10 +446,13 @@ bool MemoryPlanner::canFit(const OffloadModel &model) const {
 
 /// Chooses the values to offload so that the proposal fits. If fragmentation
 /// makes the arena exceed the budget, reduces the capacity by the excess and
-/// chooses again. With `estimates`, only estimates the step time.
-Result<Choice> MemoryPlanner::chooseOffload(ModuleOp dispatched,
-                                            Proposal &proposal,
-                                            bool estimates) {
+/// chooses again. `fragmentation` is the total of these reductions for the last
+/// plan of a similar proposal, and is set to that for this proposal. With
+/// `estimates`, only estimates the step time.
+Result<Choice> ProposalMeasurer::chooseOffload(ModuleOp dispatched,
+                                               Proposal &proposal,
+                                               int64_t &fragmentation,
+                                               bool estimates) {
   auto model = modelOf(dispatched, /*describesStates=*/false);
   if (failed(model))
     return Status::error(
@@ -417,6 +470,20 @@ Result<Choice> MemoryPlanner::chooseOffload(ModuleOp dispatched,
   int rounds = placed ? kOffloadRoundsBesideStates : kOffloadRounds;
   for (int round = 0; !offloadsMost && round < rounds; ++round) {
     OffloadSolution solution = planOffload(problem);
+    if (round == 0 && fragmentation > 0) {
+      // Probably this plan will be as fragmented as the last one.
+      OffloadProblem smaller = problem;
+      smaller.capacity -= fragmentation;
+      OffloadSolution reserving = planOffload(smaller);
+      if (reserving.fits() &&
+          reserving.seconds <=
+              solution.seconds + kReserveCost * proposal.seconds) {
+        solution = std::move(reserving);
+        problem.capacity = smaller.capacity;
+      } else {
+        fragmentation = 0;
+      }
+    }
     if (solution.fits() && abandons(solution.seconds))
       return Choice::Abandoned;
     if (placed && !solution.fits()) {
@@ -436,7 +503,9 @@ Result<Choice> MemoryPlanner::chooseOffload(ModuleOp dispatched,
       return choice;
     if (!solution.fits())
       break;
-    problem.capacity -= std::max<int64_t>(0, proposal.height - request.budget);
+    int64_t excess = std::max<int64_t>(0, proposal.height - request.budget);
+    problem.capacity -= excess;
+    fragmentation += excess;
     problem.hostCapacity -=
         std::max<int64_t>(0, proposal.hostHeight - request.hostBudget);
   }

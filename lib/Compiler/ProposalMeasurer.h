@@ -1,0 +1,259 @@
+//===- ProposalMeasurer.h - Measurement of plan proposals -------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A proposal says what a plan recomputes and what it stores on the host. The
+// measurer applies a proposal to a copy of the module, and dispatches and
+// schedules the copy with the passes of the final pipeline, so the arena height
+// of a proposal is exact. If the proposal does not say what is stored on the
+// host, the measurer chooses it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_COMPILER_PROPOSALMEASURER_H
+#define KILN_LIB_COMPILER_PROPOSALMEASURER_H
+
+#include "OffloadModel.h"
+#include "StageMenus.h"
+
+#include "kiln/Compiler/Passes.h"
+#include "kiln/Compiler/Pipelines.h"
+#include "kiln/Dialect/KilnRT/IR/KilnRT.h"
+
+#include <limits>
+#include <optional>
+
+namespace kiln {
+
+/// For a program of up to kSmallOps ops, the plans for all budgets of a ladder
+/// are measured; for a larger program, only some of them.
+inline constexpr int64_t kSmallOps = 1600;
+
+/// The memory limits within which chooseStates() chooses the states on the
+/// host. A solution may use all memory within the limits, so that copies to the
+/// device can start early. If offloads() is true, the limits assume that all
+/// activations are offloaded, so that the states can use the memory of the
+/// activations.
+class StateLimits {
+public:
+  StateLimits() = default;
+  explicit StateLimits(const PlanMemoryOptions &request)
+      : capacity(request.budget), hostCapacity(request.hostBudget),
+        canOffload(request.offloadActivations) {}
+
+  /// Returns the state problem of `model` with these limits.
+  StateProblem problemOf(const OffloadModel &model) const;
+  bool offloads() const { return isAway; }
+
+  /// Relaxes the limits after no choice of states was within them. Returns
+  /// false if they cannot be relaxed.
+  bool relax() {
+    if (canOffload && !isAway) {
+      isAway = true;
+      return true;
+    }
+    // The capacity was reduced too much, so undo half of the reduction.
+    isAway = false;
+    reduced /= 2;
+    capacity += reduced;
+    return reduced > 0;
+  }
+  /// Tightens the limits after an arena exceeded its budget, by `excess` bytes
+  /// on the device or `hostExcess` bytes on the host, or after the activations
+  /// did not fit beside the states.
+  void reduce(int64_t excess, int64_t hostExcess) {
+    // Later reductions are larger, so that few rounds are needed.
+    reduced = excess > 0
+                  ? excess * (2 + reductions++) / 2 + capacity / kLeastReduction
+                  : 0;
+    capacity -= reduced;
+    hostCapacity -= std::max<int64_t>(hostExcess, 0);
+  }
+
+private:
+  /// A reduction is at least 1 / kLeastReduction of the capacity, so that few
+  /// rounds are needed.
+  static constexpr int64_t kLeastReduction = 512;
+
+  int64_t capacity = 0, hostCapacity = 0;
+  /// The bytes of the last reduction of the capacity, and the number of
+  /// reductions.
+  int64_t reduced = 0, reductions = 0;
+  bool canOffload = false, isAway = false;
+};
+
+/// A recompute schedule, and the figures measured for the program that results
+/// from it.
+struct Proposal {
+  StageCut cut = StageCut::Everywhere; ///< Cut of the program into stages.
+  RecomputeSchedule schedule;
+  std::vector<OffloadChoice> offload;
+  std::optional<int64_t> lead; ///< Prefetch distance of states on the host.
+  /// The states that the planner stores on the host, or nullopt before the
+  /// planner has chosen.
+  std::optional<StateMarks> states;
+  std::optional<StateLimits> limits; ///< Limits of the choice of `states`.
+  /// States on the host that are copied to the device once; see kKeepAttr.
+  std::vector<mlir::StringAttr> kept;
+  /// True if kept materializations (values computed from states alone) are
+  /// computed once, before the micro-batches.
+  bool hoists = true;
+  /// Arena height up to which all-gathers of states may start early, see
+  /// kGatherHeightAttr. If unset, early all-gathers do not make the arena
+  /// higher.
+  std::optional<int64_t> gatherHeight;
+  /// The heights of the device arena and of the host arena, in bytes. Until the
+  /// proposal is scheduled, `height` exceeds every budget.
+  int64_t height = std::numeric_limits<int64_t>::max(), hostHeight = 0;
+  bool isExact = false; ///< True if the heights were minimized.
+  /// True if the proposal was not scheduled, because the states on the device
+  /// leave too little memory even if most activations are on the host.
+  bool isHopeless = false;
+  double seconds = 0;
+  /// Lower bound, in seconds, on the step time of all schedules that fit the
+  /// memory budget of the chain of stages.
+  double bound = 0;
+  /// Name of the command at which the live bytes peak, or `averagesOfStates`.
+  std::string peak;
+};
+
+/// The value of Proposal::peak if the program of kind Sync, which averages
+/// states over ranks, uses more of the device arena than the step.
+inline constexpr llvm::StringLiteral averagesOfStates = "@sync";
+
+/// Live bytes while a program runs.
+struct LiveCurve {
+  std::vector<int64_t> live;  ///< Live bytes per command, without states.
+  std::vector<int64_t> heavy; ///< Indices of the commands that are heavy ops.
+  /// Indices of the commands that are launches and GEMMs.
+  std::vector<int64_t> computing;
+  std::string peak; ///< Name of the command at which the live bytes peak.
+};
+
+/// What the planner needs to know about the arena of a proposal.
+enum class ArenaGoal {
+  Fit,  ///< Whether it fits the budget.
+  Least ///< Its exact height, which is minimized.
+};
+
+/// The outcome of choosing what a proposal stores on the host.
+enum class Choice {
+  Fits,
+  Exceeds,  ///< No solution is within the budgets.
+  Abandoned ///< The estimated step time is too long.
+};
+
+/// How carefully the planner chooses the states that are stored on the host.
+enum class StateEffort {
+  Estimate, ///< Estimates the step time, without scheduling the program.
+  Measure,
+  Refine ///< Improves the choice parameter by parameter.
+};
+
+/// Measures proposals. Copies of a measurer can measure other proposals at the
+/// same time on other threads, if the context allows several threads.
+class ProposalMeasurer {
+public:
+  ProposalMeasurer(mlir::ModuleOp module, const Machine &machine,
+                   const PlanMemoryOptions &request);
+
+  /// Measures a proposal. If `keepsAll` is false and offloading is allowed,
+  /// also chooses what is offloaded.
+  Status measure(Proposal &proposal, bool keepsAll = false,
+                 LiveCurve *liveCurve = nullptr);
+  /// Chooses the states on the host again, and measures the proposal unless
+  /// `effort` is StateEffort::Estimate.
+  Result<Choice> chooseStates(Proposal &proposal, StateEffort effort);
+  /// Measures the exact heights of a proposal that has been measured before.
+  Result<Choice> measureExactly(Proposal &proposal);
+  /// Returns the input of the state planner for a proposal that leaves all
+  /// states on the device.
+  llvm::FailureOr<OffloadModel> describe(const Proposal &proposal);
+
+  bool fits(const Proposal &proposal) const {
+    return proposal.height <= request.budget &&
+           proposal.hostHeight <= request.hostBudget;
+  }
+  /// Returns true if the measurer chooses where the states of a proposal are
+  /// stored.
+  bool placesStates() const { return movesStates && !keepsStates; }
+  /// Returns true if the program is so large that only some of the plans of a
+  /// ladder are measured.
+  bool isLarge() const { return ops > kSmallOps; }
+  bool hasLimit() const {
+    return limit < std::numeric_limits<double>::infinity();
+  }
+  /// Ends a measurement early if its step time cannot be below `seconds`.
+  void mustBeat(double seconds) { limit = fastest = seconds; }
+  /// Adds what a copy of this measurer has found.
+  void merge(const ProposalMeasurer &copy);
+
+  /// True if proposals may store states on the host.
+  bool movesStates = false;
+  /// True while proposals leave all states on the device.
+  bool keepsStates = false;
+  /// True if proposals offload everything that can be offloaded, even if the
+  /// request does not allow offloading.
+  bool offloadsMost = false;
+  int64_t ops = 0; ///< Number of ops of the training program.
+  /// True if the search for buffer offsets minimizes the arena of every
+  /// proposal (ArenaGoal::Least).
+  bool isExact = false;
+  /// Seconds of the fastest proposal that fits, or `limit` if that is less.
+  double fastest = std::numeric_limits<double>::infinity();
+  /// Proposals with a step time of at least `limit` seconds are useless.
+  double limit = std::numeric_limits<double>::infinity();
+  /// True if proposals were not measured because of `limit`.
+  bool skipsSome = false;
+
+private:
+  llvm::LogicalResult runPasses(mlir::ModuleOp trial, PipelinePoint from,
+                                PipelinePoint to,
+                                ArenaGoal goal = ArenaGoal::Least);
+  Result<mlir::OwningOpRef<mlir::ModuleOp>> form(const Proposal &proposal,
+                                                 bool isOffloaded);
+  Result<Choice> schedule(mlir::ModuleOp dispatched, Proposal &proposal,
+                          ArenaGoal goal, LiveCurve *liveCurve = nullptr);
+  Result<Choice> chooseStates(mlir::ModuleOp dispatched, Proposal &proposal,
+                              StateEffort effort);
+  ArenaGoal goalOf(const Proposal &proposal) const;
+  bool canFit(const OffloadModel &model) const;
+  Result<Choice> chooseOffload(mlir::ModuleOp dispatched, Proposal &proposal,
+                               int64_t &fragmentation, bool estimates = false);
+  Result<Choice> offloadMost(const StateModel &model, Proposal &proposal);
+  llvm::FailureOr<OffloadModel> modelOf(mlir::ModuleOp dispatched,
+                                        bool describesStates);
+  bool abandons(double seconds);
+
+  mlir::ModuleOp module;
+  const Machine &machine;
+  const PlanMemoryOptions &request;
+  /// The starting point of the last search for states that found a solution.
+  /// Later searches start from the same point.
+  std::optional<StateStart> lastStart;
+};
+
+/// Returns the training program of a module, or null if there is none.
+ProgramOp trainProgram(mlir::ModuleOp module);
+
+/// Adds the attributes of a proposal to the module:
+///   - to reads of states on the host, the prefetch distance, or the mark that
+///     the device keeps the copy;
+///   - to the training program, the limit for early gathers.
+void markTransfers(mlir::ModuleOp module, const Proposal &proposal);
+
+/// Moves the states that a proposal stores on the host into host memory, and
+/// marks the reads of these states with the prefetch distances of the copies.
+llvm::LogicalResult moveStates(mlir::ModuleOp module, const Proposal &proposal);
+
+/// Calibrates the workspaces of the chain with the live bytes of the scheduled
+/// program that keeps everything. The positions of its heavy ops (matmuls and
+/// attention) show which commands belong to which stage.
+void calibrate(StageMenus &menus, const LiveCurve &curve);
+
+} // namespace kiln
+
+#endif // KILN_LIB_COMPILER_PROPOSALMEASURER_H
