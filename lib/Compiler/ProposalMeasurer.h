@@ -116,7 +116,8 @@ struct Proposal {
   /// Lower bound, in seconds, on the step time of all schedules that fit the
   /// memory budget of the chain of stages.
   double bound = 0;
-  /// Name of the command at which the live bytes peak, or `averagesOfStates`.
+  /// Name of the command at which the live bytes of a step peak, or
+  /// `averagesOfStates` if averaging the states over ranks needs more memory.
   std::string peak;
 };
 

@@ -42,7 +42,7 @@ struct StageMenus {
   std::vector<ChainOp> keepAll() const;
 
   /// Corrects the workspaces, which were estimated before fusion, with the live
-  /// bytes of the scheduled program that keeps everything. `forward[k]` and
+  /// bytes of the scheduled program that recomputes nothing. `forward[k]` and
   /// `backward[k]` are the maximum live bytes during the forward and backward
   /// pass of stage k. A negative element means that the maximum is unknown.
   void calibrate(llvm::ArrayRef<int64_t> forward,

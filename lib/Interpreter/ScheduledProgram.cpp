@@ -278,7 +278,7 @@ LogicalResult ScheduledProgramBuilder::addEpilogue(rt::GemmOp gemm,
   for (const SlotTensor &operand : read.drop_front(2))
     if (operand.overlaps(matmul))
       return gemm.emitOpError(
-          "has a result that overlaps another operand of its epilogue");
+          "writes the result of the matmul over an operand of the epilogue");
   for (const SlotTensor &operand : read.take_front(2))
     for (const SlotTensor &result : command.results)
       if (operand.overlaps(result))

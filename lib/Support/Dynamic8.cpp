@@ -24,8 +24,9 @@ constexpr std::size_t signedZero = dynamicZero(DynamicMap::Signed);
 /// the unsigned map. The map contains 0, 1 and, for each part, the midpoint
 /// times 10^(i - 6). The signed map also contains the negatives of these
 /// products. As in PyTorch's linspace, the ends of the parts are computed from
-/// the nearer end of the interval with a fused multiply-add. The computation
-/// uses f64, which holds the unrounded result exactly.
+/// the nearer end of the interval with a fused multiply-add in f32. Here, f64
+/// replaces the fused operation: it holds the product and the sum exactly, and
+/// only the result is rounded to f32.
 std::array<float, 256> makeValues(DynamicMap map) {
   constexpr float powers[] = {1e-6f, 1e-5f, 1e-4f, 1e-3f, 1e-2f, 1e-1f, 1.0f};
   constexpr float low = 0.1f, high = 1.0f;

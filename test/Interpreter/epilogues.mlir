@@ -15,7 +15,7 @@
 // The matmul of ones is 2 everywhere. The epilogue writes y = 2 + g = 5 and
 // keeps the matmul result; the launch adds both.
 // RIGHT: y [2, 2] = 7, 7, 7, 7
-// READ: has a result that overlaps another operand of its epilogue
+// READ: writes the result of the matmul over an operand of the epilogue
 // WRITE: has an epilogue that overwrites an operand of the gemm
 // STRIDES: has an epilogue whose first operand differs from the result of the gemm in shape, element type or row stride
 // ARGS: passes arguments of types ('i64'), expected ()

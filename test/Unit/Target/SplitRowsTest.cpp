@@ -72,8 +72,8 @@ TEST(SplitRows, HaveTheBitsOfTheCpu) {
               "%y = kiln.softmax %x : (tensor<$Rx$Cx$F>) -> tensor<$Rx$Cx$F>",
               "%y : tensor<$Rx$Cx$F>"},
              {{2, 60001}});
-  // Add slices in order. The loads of 5 slices can be in flight all at once. 77
-  // slices have several times as many loads as can be in flight at once.
+  // These programs sum slices in order. The loads of 5 slices can be in flight
+  // all at once; 77 slices have several times as many loads.
   for (int64_t slices : {5, 32, 77}) {
     std::string from = "tensor<" + std::to_string(slices) + "x$Cx$T>";
     runner.add({"%x: " + from,

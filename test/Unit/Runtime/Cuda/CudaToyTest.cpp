@@ -266,7 +266,8 @@ TEST_F(CudaToyTest, WatchedRunsShowWhatTheEmulatedGpuShows) {
     EXPECT_GT(onGpu.size(), 10u);
     EXPECT_TRUE(fakecuda::violations().empty());
   }
-  // Gradients in device memory are identified by their offsets.
+  // StepTensors finds the gradients, which are in device memory, by their
+  // offsets in the arena.
   std::vector<std::string> onGpu =
       observed(makeCudaEngine(onCuda(describe(keepGradients))));
   EXPECT_TRUE(

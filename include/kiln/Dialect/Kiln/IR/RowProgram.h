@@ -66,8 +66,9 @@ using NodeId = int32_t;
 /// The indices that the value of a node depends on.
 enum class Space : uint8_t { Scalar, Row, Column, Full };
 
-/// The element of an operand that a load reads. The comments give the element
-/// and the space of the loaded value.
+/// The element of an operand that a load reads for element (r, c) of the row
+/// program. The comments give the element, and the Space of the loaded value,
+/// which tells how it varies over rows and columns.
 enum class Access : uint8_t {
   Identity,   ///< Element (r, c): Full.
   PerRow,     ///< Element r: Row.
