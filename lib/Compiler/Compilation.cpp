@@ -306,7 +306,12 @@ Status Compilation::runTo(PipelinePoint point) {
   PassManager passes(&context);
   buildPipeline(passes, pipeline, reached, point);
   reached = std::max(reached, point);
-  if (succeeded(passes.run(*module)))
+  // kiln-plan-memory measures several plans at the same time.
+  bool wasEnabled = context.isMultithreadingEnabled();
+  context.enableMultithreading();
+  LogicalResult result = passes.run(*module);
+  context.enableMultithreading(wasEnabled);
+  if (succeeded(result))
     return Status();
   return session.status.ok()
              ? Status::badInput("model '" + options.model + "': " + diagnostics)

@@ -9,6 +9,7 @@
 
 #include "kiln/Compiler/Passes.h"
 #include "kiln/Dialect/Kiln/Transforms/Levels.h"
+#include "kiln/Dialect/KilnRT/IR/KilnRT.h"
 
 namespace kiln {
 #define GEN_PASS_DEF_PLANMEMORY

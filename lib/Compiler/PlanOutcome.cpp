@@ -38,8 +38,8 @@ Result<bool> MemoryPlanner::measureLeast() {
   }
   llvm::append_range(proposals, addNamed());
   Status status =
-      runAtOnce(proposals.size(), [&](size_t i, ProposalMeasurer &measuresOne) {
-        return measuresOne.measure(*proposals[i]);
+      runAtOnce(proposals.size(), [&](size_t i, ProposalMeasurer &copy) {
+        return copy.measure(*proposals[i]);
       });
   if (!status.ok())
     return status;

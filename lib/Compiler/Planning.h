@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Declares the class that implements kiln-plan-memory and stores the proposals.
-// MemoryPlanner.cpp searches, PlanOutcome.cpp applies the best one or reports
-// that none fits. KeepOnDevice.cpp chooses the parameters on the host that the
-// device keeps for a whole step.
+// MemoryPlanner.cpp and StateSearch.cpp search, PlanOutcome.cpp applies the
+// best one or reports that none fits. KeepOnDevice.cpp chooses the parameters
+// on the host that the device keeps for a whole step.
 //
 //===----------------------------------------------------------------------===//
 

@@ -17,10 +17,9 @@
 #include "kiln/Dialect/Kiln/Transforms/Offload.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 #include "kiln/Dialect/Kiln/Transforms/StateResidency.h"
-#include "kiln/Planner/Arena.h"
+#include "kiln/Dialect/KilnRT/IR/KilnRT.h"
 
 #include "mlir/Pass/PassManager.h"
-#include "llvm/Support/MathExtras.h"
 
 #include <numeric>
 
@@ -128,11 +127,19 @@ ProgramOp kiln::trainProgram(ModuleOp module) {
   return {};
 }
 
+ProposalMeasurer ProposalMeasurer::fork() const {
+  ProposalMeasurer copy = *this;
+  copy.hasNewStart = false;
+  return copy;
+}
+
 void ProposalMeasurer::merge(const ProposalMeasurer &copy) {
   fastest = std::min(fastest, copy.fastest);
   skipsSome |= copy.skipsSome;
-  if (copy.lastStart)
+  if (copy.hasNewStart) {
     lastStart = copy.lastStart;
+    hasNewStart = true;
+  }
 }
 
 /// Runs the passes between two points of the pipeline. The search for buffer
@@ -231,9 +238,10 @@ Status ProposalMeasurer::measure(Proposal &proposal, bool keepsAll,
   if (!choosesStates && !offloads)
     return schedule(**formed, proposal, ArenaGoal::Least, liveCurve).status();
   int64_t fragmentation = 0;
-  auto choice = choosesStates
-                    ? chooseStates(**formed, proposal, StateEffort::Measure)
-                    : chooseOffload(**formed, proposal, fragmentation);
+  auto choice =
+      choosesStates
+          ? chooseStates(std::move(*formed), proposal, StateEffort::Measure)
+          : chooseOffload(**formed, proposal, fragmentation);
   if (choice.ok() && *choice == Choice::Fits)
     fastest = std::min(fastest, proposal.seconds);
   return choice.status();
@@ -271,13 +279,13 @@ Result<Choice> ProposalMeasurer::schedule(ModuleOp dispatched,
 
 /// Returns the input of the offload planner for a module with formed
 /// dispatches.
-FailureOr<OffloadModel> ProposalMeasurer::modelOf(ModuleOp dispatched,
-                                                  bool describesStates) {
-  OwningOpRef<ModuleOp> trial = cast<ModuleOp>(dispatched->clone());
-  if (failed(
-          runPasses(*trial, PipelinePoint::Formed, PipelinePoint::Dispatched)))
+FailureOr<OffloadModel>
+ProposalMeasurer::modelOf(OwningOpRef<ModuleOp> dispatched,
+                          bool describesStates) {
+  if (failed(runPasses(*dispatched, PipelinePoint::Formed,
+                       PipelinePoint::Dispatched)))
     return failure();
-  return OffloadModel::build(*trial, request.maxThreads, machine,
+  return OffloadModel::build(*dispatched, request.maxThreads, machine,
                              describesStates);
 }
 
@@ -349,7 +357,7 @@ Result<Choice> ProposalMeasurer::chooseStates(Proposal &proposal,
   auto formed = form(proposal, /*isOffloaded=*/true);
   if (!formed.ok())
     return formed.status();
-  return chooseStates(**formed, proposal, effort);
+  return chooseStates(std::move(*formed), proposal, effort);
 }
 
 Result<Choice> ProposalMeasurer::measureExactly(Proposal &proposal) {
@@ -360,10 +368,15 @@ Result<Choice> ProposalMeasurer::measureExactly(Proposal &proposal) {
   return schedule(**formed, proposal, ArenaGoal::Least);
 }
 
-FailureOr<OffloadModel> ProposalMeasurer::describe(const Proposal &proposal) {
+Result<OffloadModel> ProposalMeasurer::describe(const Proposal &proposal) {
   auto formed = form(proposal, /*isOffloaded=*/false);
-  return formed.ok() ? modelOf(**formed, /*describesStates=*/true)
-                     : FailureOr<OffloadModel>();
+  if (!formed.ok())
+    return formed.status();
+  auto model = modelOf(std::move(*formed), /*describesStates=*/true);
+  if (failed(model))
+    return Status::error(
+        "internal error: the commands of a plan could not be described");
+  return std::move(*model);
 }
 
 /// Chooses the states that are stored on the host so that the proposal fits. If
@@ -372,10 +385,10 @@ FailureOr<OffloadModel> ProposalMeasurer::describe(const Proposal &proposal) {
 /// choice of states fits, also offloads activations. With
 /// StateEffort::Estimate, only estimates the step time, which is infinite if no
 /// choice fits.
-Result<Choice> ProposalMeasurer::chooseStates(ModuleOp dispatched,
+Result<Choice> ProposalMeasurer::chooseStates(OwningOpRef<ModuleOp> dispatched,
                                               Proposal &proposal,
                                               StateEffort effort) {
-  auto model = modelOf(dispatched, /*describesStates=*/true);
+  auto model = modelOf(std::move(dispatched), /*describesStates=*/true);
   if (failed(model) || !model->states)
     return Status::error("internal error: the states that a plan stores on the "
                          "host could not be chosen");
@@ -396,6 +409,7 @@ Result<Choice> ProposalMeasurer::chooseStates(ModuleOp dispatched,
       continue;
     }
     lastStart = solution.start;
+    hasNewStart = true;
     if (refines)
       solution = kiln::refineStates(problem, std::move(solution));
     proposal.seconds = solution.cost.seconds;
@@ -446,14 +460,16 @@ bool ProposalMeasurer::canFit(const OffloadModel &model) const {
 
 /// Chooses the values to offload so that the proposal fits. If fragmentation
 /// makes the arena exceed the budget, reduces the capacity by the excess and
-/// chooses again. `fragmentation` is the total of these reductions for the last
-/// plan of a similar proposal, and is set to that for this proposal. With
-/// `estimates`, only estimates the step time.
+/// chooses again. `fragmentation` is the total of the reductions that a similar
+/// program needed, or 0. If this program is scheduled, `fragmentation` is set
+/// to the total of its own reductions. With `estimates`, only estimates the
+/// step time.
 Result<Choice> ProposalMeasurer::chooseOffload(ModuleOp dispatched,
                                                Proposal &proposal,
                                                int64_t &fragmentation,
                                                bool estimates) {
-  auto model = modelOf(dispatched, /*describesStates=*/false);
+  auto model = modelOf(cast<ModuleOp>(dispatched->clone()),
+                       /*describesStates=*/false);
   if (failed(model))
     return Status::error(
         "internal error: the values to offload in a plan could not be chosen");
@@ -468,10 +484,13 @@ Result<Choice> ProposalMeasurer::chooseOffload(ModuleOp dispatched,
   };
   bool placed = proposal.states && proposal.states->any() && !offloadsMost;
   int rounds = placed ? kOffloadRoundsBesideStates : kOffloadRounds;
+  int64_t reserved = 0;
   for (int round = 0; !offloadsMost && round < rounds; ++round) {
     OffloadSolution solution = planOffload(problem);
+    if (solution.fits() && abandons(solution.seconds))
+      return Choice::Abandoned;
     if (round == 0 && fragmentation > 0) {
-      // Probably this plan will be as fragmented as the last one.
+      // Probably the arena will be as fragmented as that of the other program.
       OffloadProblem smaller = problem;
       smaller.capacity -= fragmentation;
       OffloadSolution reserving = planOffload(smaller);
@@ -480,12 +499,9 @@ Result<Choice> ProposalMeasurer::chooseOffload(ModuleOp dispatched,
               solution.seconds + kReserveCost * proposal.seconds) {
         solution = std::move(reserving);
         problem.capacity = smaller.capacity;
-      } else {
-        fragmentation = 0;
+        reserved = fragmentation;
       }
     }
-    if (solution.fits() && abandons(solution.seconds))
-      return Choice::Abandoned;
     if (placed && !solution.fits()) {
       if (round == 0)
         proposal.height = request.budget + solution.excess;
@@ -505,7 +521,7 @@ Result<Choice> ProposalMeasurer::chooseOffload(ModuleOp dispatched,
       break;
     int64_t excess = std::max<int64_t>(0, proposal.height - request.budget);
     problem.capacity -= excess;
-    fragmentation += excess;
+    fragmentation = reserved += excess;
     problem.hostCapacity -=
         std::max<int64_t>(0, proposal.hostHeight - request.hostBudget);
   }

@@ -21,7 +21,6 @@
 
 #include "kiln/Compiler/Passes.h"
 #include "kiln/Compiler/Pipelines.h"
-#include "kiln/Dialect/KilnRT/IR/KilnRT.h"
 
 #include <limits>
 #include <optional>
@@ -172,7 +171,7 @@ public:
   Result<Choice> measureExactly(Proposal &proposal);
   /// Returns the input of the state planner for a proposal that leaves all
   /// states on the device.
-  llvm::FailureOr<OffloadModel> describe(const Proposal &proposal);
+  Result<OffloadModel> describe(const Proposal &proposal);
 
   bool fits(const Proposal &proposal) const {
     return proposal.height <= request.budget &&
@@ -189,7 +188,9 @@ public:
   }
   /// Ends a measurement early if its step time cannot be below `seconds`.
   void mustBeat(double seconds) { limit = fastest = seconds; }
-  /// Adds what a copy of this measurer has found.
+  /// Returns a copy of this measurer.
+  ProposalMeasurer fork() const;
+  /// Adds what a copy that fork() returned has found since then.
   void merge(const ProposalMeasurer &copy);
 
   /// True if proposals may store states on the host.
@@ -218,15 +219,15 @@ private:
                                                  bool isOffloaded);
   Result<Choice> schedule(mlir::ModuleOp dispatched, Proposal &proposal,
                           ArenaGoal goal, LiveCurve *liveCurve = nullptr);
-  Result<Choice> chooseStates(mlir::ModuleOp dispatched, Proposal &proposal,
-                              StateEffort effort);
+  Result<Choice> chooseStates(mlir::OwningOpRef<mlir::ModuleOp> dispatched,
+                              Proposal &proposal, StateEffort effort);
   ArenaGoal goalOf(const Proposal &proposal) const;
   bool canFit(const OffloadModel &model) const;
   Result<Choice> chooseOffload(mlir::ModuleOp dispatched, Proposal &proposal,
                                int64_t &fragmentation, bool estimates = false);
   Result<Choice> offloadMost(const StateModel &model, Proposal &proposal);
-  llvm::FailureOr<OffloadModel> modelOf(mlir::ModuleOp dispatched,
-                                        bool describesStates);
+  llvm::FailureOr<OffloadModel>
+  modelOf(mlir::OwningOpRef<mlir::ModuleOp> dispatched, bool describesStates);
   bool abandons(double seconds);
 
   mlir::ModuleOp module;
@@ -235,6 +236,8 @@ private:
   /// The starting point of the last search for states that found a solution.
   /// Later searches start from the same point.
   std::optional<StateStart> lastStart;
+  /// True if `lastStart` was set after fork().
+  bool hasNewStart = false;
 };
 
 /// Returns the training program of a module, or null if there is none.

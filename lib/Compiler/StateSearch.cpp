@@ -14,8 +14,6 @@
 
 #include "Planning.h"
 
-#include "kiln/Dialect/Kiln/Transforms/Offload.h"
-
 #include "mlir/IR/Threading.h"
 
 using namespace mlir;
@@ -36,18 +34,14 @@ static constexpr double kWorthRefining = 1.25;
 static constexpr double kFarFromBound = 1.2;
 
 /// Calls `task` for every index below `count`, on several threads at the same
-/// time. Each call has its own copy of the measurer, so that the results do not
-/// depend on the number of threads.
+/// time if the context allows it. Each call has its own copy of the measurer,
+/// so that the results do not depend on the number of threads.
 Status MemoryPlanner::runAtOnce(
     size_t count, llvm::function_ref<Status(size_t, ProposalMeasurer &)> task) {
-  std::vector<ProposalMeasurer> copies(count, measurer);
+  std::vector<ProposalMeasurer> copies(count, measurer.fork());
   std::vector<Status> results(count);
-  MLIRContext *context = module.getContext();
-  bool wasEnabled = context->isMultithreadingEnabled();
-  context->enableMultithreading();
-  parallelFor(context, 0, count,
+  parallelFor(module.getContext(), 0, count,
               [&](size_t i) { results[i] = task(i, copies[i]); });
-  context->enableMultithreading(wasEnabled);
   for (const ProposalMeasurer &copy : copies)
     measurer.merge(copy);
   for (Status &result : results)
@@ -86,10 +80,10 @@ Status MemoryPlanner::estimateStates(Ladder &ladder, ArrayRef<int64_t> indices,
     if (plan)
       trials.back().schedule = ladder.menus.scheduleOf(plan->ops);
   }
-  return runAtOnce(trials.size(), [&](size_t i, ProposalMeasurer &trial) {
+  return runAtOnce(trials.size(), [&](size_t i, ProposalMeasurer &copy) {
     if (trials[i].schedule.empty())
       return Status();
-    auto choice = trial.chooseStates(trials[i], StateEffort::Estimate);
+    auto choice = copy.chooseStates(trials[i], StateEffort::Estimate);
     RungEstimate &estimate = estimates[first + i];
     estimate.offloads = trials[i].limits && trials[i].limits->offloads();
     if (choice.ok() && *choice == Choice::Fits)
@@ -105,12 +99,13 @@ Status MemoryPlanner::searchStates() {
   for (Ladder &ladder : ladders) {
     if (isUseless(ladder))
       continue;
-    // Later searches for states start from the result of the first one.
-    SmallVector<int64_t> others;
+    // Estimate the plan for the largest budget first, because the searches for
+    // states of the other plans start from its result.
+    SmallVector<int64_t> smaller;
     for (int64_t i = 3; i >= 0; --i)
-      others.push_back(ladder.rungCount / 4 * i);
+      smaller.push_back(ladder.rungCount / 4 * i);
     for (ArrayRef<int64_t> indices :
-         {ArrayRef<int64_t>(ladder.rungCount), ArrayRef<int64_t>(others)})
+         {ArrayRef<int64_t>(ladder.rungCount), ArrayRef<int64_t>(smaller)})
       if (Status status = estimateStates(ladder, indices, estimates);
           !status.ok())
         return status;
@@ -120,15 +115,16 @@ Status MemoryPlanner::searchStates() {
         measurer.hasLimit() && measurer.fastest == measurer.limit;
     return Status();
   }
-  RungEstimate best = *llvm::min_element(estimates);
-  for (int64_t step = best.ladder->rungCount / 8;
-       step > 1 && best.seconds < std::numeric_limits<double>::infinity();
+  RungEstimate center = *llvm::min_element(estimates);
+  for (int64_t step = center.ladder->rungCount / 8;
+       step > 1 && center.seconds < std::numeric_limits<double>::infinity();
        step /= 2) {
     if (Status status = estimateStates(
-            *best.ladder, {best.index - step, best.index + step}, estimates);
+            *center.ladder, {center.index - step, center.index + step},
+            estimates);
         !status.ok())
       return status;
-    best = *llvm::min_element(estimates);
+    center = *llvm::min_element(estimates);
   }
   return measureBest(estimates);
 }
@@ -182,7 +178,9 @@ Status MemoryPlanner::boundStates(const LiveCurve &curve) {
   if (!measurer.movesStates)
     return Status();
   auto model = measurer.describe(plain);
-  if (failed(model) || !model->states)
+  if (!model.ok())
+    return model.status();
+  if (!model->states)
     return Status::error(
         "internal error: the states of a program could not be found");
   StateProblem &problem = model->states->problem;
@@ -269,8 +267,8 @@ Status MemoryPlanner::refineStates() {
   }
   std::vector<Choice> choices(trials.size(), Choice::Exceeds);
   Status status =
-      runAtOnce(trials.size(), [&](size_t i, ProposalMeasurer &trial) {
-        auto choice = trial.chooseStates(*trials[i], StateEffort::Refine);
+      runAtOnce(trials.size(), [&](size_t i, ProposalMeasurer &copy) {
+        auto choice = copy.chooseStates(*trials[i], StateEffort::Refine);
         if (choice.ok())
           choices[i] = *choice;
         return choice.status();

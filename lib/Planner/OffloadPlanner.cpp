@@ -27,7 +27,8 @@ public:
         reversedSeconds(problem.seconds.rbegin(), problem.seconds.rend()),
         reversedLive(problem.live.rbegin(), problem.live.rend()) {}
 
-  /// Does the same as placeOffload().
+  /// Returns the solution that offloads `items`, which are indices of items of
+  /// the problem.
   OffloadSolution run(const std::vector<int32_t> &items);
 
 private:
@@ -52,8 +53,8 @@ private:
 
 } // namespace
 
-/// Places the transfers of one direction, in any order, and returns the seconds
-/// spent waiting for them.
+/// Places the transfers of one direction, which need not be sorted. Returns the
+/// seconds spent waiting for them.
 double OffloadPlacer::place(const std::vector<double> &seconds,
                             double secondsPerByte,
                             const std::vector<int64_t> &resident,

@@ -67,12 +67,6 @@ public:
   LogicalResult run();
 
 private:
-  ProgramOp trainProgram(ModuleOp of) {
-    for (ProgramOp program : of.getOps<ProgramOp>())
-      if (program.getKind() == ProgramKind::Train)
-        return program;
-    return {};
-  }
   void describe();
   Proposal proposalOf(const Genome &genome);
   FailureOr<Figures> measure(const Genome &genome);
