@@ -17,7 +17,8 @@
 //
 //   sum_jk x_jk time_jk + y_jk (time_jk + fastForward_j)
 //
-// and the memory at Backward(i) is at least
+// and the memory at Backward(i), which includes the input a_i if stage i - 1
+// runs again (y_{i-1,k} = 1), is at least
 //
 //   a_0 + sum_{j<i,k} x_jk saved_jk + sum_k y_{i-1,k} a_i
 //       + sum_k (x_ik + y_ik) backwardNeed_ik                  <= budget.

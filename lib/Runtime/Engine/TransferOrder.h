@@ -14,9 +14,10 @@
 // are checked like the source of a copy, and the tensors that it writes are
 // checked like the destination.
 //
-// A copy may be in flight when a segment (a list of commands) ends, also from
-// one micro-batch to another. In that case its source and destination must be
-// in slots or states that are live from its start to its wait. The check visits
+// A copy may be in flight when a segment (a list of commands) ends, and when
+// the segment of the next micro-batch begins. In that case its source and
+// destination must be in slots or states that are live from its start to its
+// wait. The check visits
 // every execution of every command, with the addresses of that execution.
 // Therefore the check also covers the memory of a ring slot, which one
 // micro-batch releases and a later micro-batch uses.

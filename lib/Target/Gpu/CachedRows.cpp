@@ -166,9 +166,9 @@ void RowEmitter::loadKept() {
   k.barrier();
 }
 
-/// Runs `body` in the 64 threads that combine the partials of reduction `i` of
-/// a sweep. Thread t of the row processes partial t % 64. All other threads get
-/// the value `otherwise`.
+/// Runs `body` in the 64 threads of a row that combine the 64 partials of
+/// reduction `i`. They are contiguous, and thread t processes partial t % 64.
+/// Returns the value of `body`, or `otherwise` in all other threads.
 Value RowEmitter::inAdders(size_t i, Value otherwise,
                            function_ref<Value(Value partial)> body) {
   Value partial = k.bitAnd(rowThread, k.i64Constant(kBlock - 1));

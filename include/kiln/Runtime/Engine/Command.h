@@ -82,9 +82,9 @@ struct Immediate {
 };
 
 /// The number of an asynchronous transfer, which a CopyStart or a Collective
-/// signals and a CopyWait waits for. An execution for a micro-batch uses the
-/// number `number` + `ring` * SegmentRun::slot, so that micro-batches in flight
-/// at the same time use different numbers.
+/// signals and a CopyWait waits for. Micro-batches in flight at the same time
+/// use different numbers: an execution for the micro-batch in ring slot s uses
+/// `number` + `ring` * s. See SegmentRun::slot for s; `ring` is 1 or 0.
 struct Token {
   int64_t number = -1;
   int64_t ring = 0;
