@@ -28,15 +28,16 @@ using namespace kiln;
 /// made. The ladder of a small program has kRungs / 2 intervals instead of
 /// kRungs if the program has more than kTinyOps ops or offloads activations.
 static constexpr int64_t kTinyOps = 500;
-/// Maximum number of stages of the forward pass for which the policy "poor" is
-/// tried.
+/// Maximum number of stages of the forward pass for which the policy "poor",
+/// which keeps only the input of the program, is tried.
 static constexpr int64_t kMostInputOnlyStages = 64;
 /// Candidate prefetch distances. A prefetch distance is the number of commands
 /// between the start of the copy of a parameter and the first reader of the
 /// copy.
 static constexpr int64_t kLeads[] = {2, 12, 24, 48, 96};
-/// guessRung() guesses the index of the largest budget of a ladder whose plan
-/// fits. kRungError is the assumed maximum error of this guess.
+/// guessRung() guesses the index of the largest budget of a ladder (a list of
+/// ascending budgets) whose plan fits. kRungError is the assumed maximum error
+/// of this guess.
 static constexpr int64_t kRungError = 4;
 
 Status MemoryPlanner::addLadder(StageCut cut, const LiveCurve &curve) {
@@ -149,16 +150,16 @@ double MemoryPlanner::stepSeconds(const Ladder &ladder, double chainSeconds) {
              std::max(0.0, chainSeconds - ladder.keepAllSeconds);
 }
 
-/// Returns the step time of the plan for budget `index` of a ladder, as
-/// predicted from the chain of stages.
+/// Predicts, from the chain of stages, the step time of the plan for budget
+/// `index` of a ladder (a list of ascending budgets).
 double MemoryPlanner::estimateRung(Ladder &ladder, int64_t index) {
   auto plan = ladder.plans->plan(ladder.budget(index));
   return plan ? stepSeconds(ladder, plan->time) : plain.seconds;
 }
 
-/// Returns the index of the largest budget of a ladder whose plan fits,
-/// assuming that the arena of each plan is `extra` bytes higher than the budget
-/// for which the plan is made.
+/// Returns the index of the largest budget of a ladder (a list of ascending
+/// budgets) whose plan fits, assuming that the arena of each plan is `extra`
+/// bytes higher than the budget for which the plan is made.
 int64_t MemoryPlanner::guessRung(const Ladder &ladder, int64_t extra) {
   int64_t guess = 0;
   while (guess < ladder.rungCount &&
@@ -167,10 +168,10 @@ int64_t MemoryPlanner::guessRung(const Ladder &ladder, int64_t extra) {
   return guess;
 }
 
-/// Returns false if probably no plan of a ladder that fits is faster than
-/// `limit`. The guess is based on a measured plan: `extra` is its arena height
-/// minus the budget for which it was computed, and `error` is its step time
-/// minus the result of estimateRung().
+/// Returns false if a ladder (a list of ascending budgets) probably has no plan
+/// that fits and is faster than `limit`. The guess is based on a measured plan:
+/// `extra` is its arena height minus the budget for which it was computed, and
+/// `error` is its step time minus the result of estimateRung().
 bool MemoryPlanner::canBeatLimit(Ladder &ladder, int64_t extra, double error) {
   if (!measurer.hasLimit() || inFlight > 1 || request.offloadActivations)
     return true;
@@ -179,10 +180,10 @@ bool MemoryPlanner::canBeatLimit(Ladder &ladder, int64_t extra, double error) {
   return estimateRung(ladder, highest) + error < measurer.limit;
 }
 
-/// Stores in `low` the index of the largest budget of a ladder whose plan fits,
-/// or -1 if none fits. Stores in `extra` the arena height of the last plan
-/// examined minus the budget for which it was computed. This difference varies
-/// little between plans and guides the search.
+/// Searches a ladder (a list of ascending budgets). Stores in `low` the index
+/// of the largest budget whose plan fits, or -1 if none fits. Stores in `extra`
+/// the arena height of the last plan examined minus the budget for which it was
+/// computed. This difference varies little between plans and guides the search.
 Status MemoryPlanner::searchRungs(Ladder &ladder, int64_t &low,
                                   int64_t &extra) {
   int64_t high = ladder.rungCount + 1;

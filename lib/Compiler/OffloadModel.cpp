@@ -220,7 +220,7 @@ FailureOr<OffloadModel> OffloadModel::build(ModuleOp dispatched,
                                             const Machine &machine,
                                             bool describesStates) {
   // The ops that mark the phases no longer exist at the dispatched level, so
-  // search for a block that contains numbered ops.
+  // find the block by the numbers of the ops of the forward pass.
   Block *block = nullptr;
   for (ProgramOp program : dispatched.getOps<ProgramOp>()) {
     if (program.getKind() != ProgramKind::Train)
@@ -236,8 +236,8 @@ FailureOr<OffloadModel> OffloadModel::build(ModuleOp dispatched,
   SmallVector<Numbered> values;
   if (block)
     values = forwardValues(*block);
-  // Remove the numbers, because ops that differ only in them must get the same
-  // kernel.
+  // Remove the numbers of the ops (kNumberAttr), because ops that differ only
+  // in their numbers must get the same kernel.
   dropNumbers(dispatched);
   const TargetBackend *target = backendOf(dispatched);
   if (!target)

@@ -90,11 +90,11 @@ struct StateModel {
 
 class OffloadModel {
 public:
-  /// Builds the model from a module on the dispatched level whose ops are
-  /// numbered. The module must not be used afterwards. The caller sets the
-  /// capacities of `problem`. If `describesStates` is true, all states must be
-  /// on the device, and build() sets the member `states`, unless the program
-  /// has a loop over micro-batches.
+  /// Builds the model from a module at the level Dispatched (see Levels.h)
+  /// whose ops are numbered. The module must not be used afterwards. The caller
+  /// sets the capacities of `problem`. If `describesStates` is true, all states
+  /// must be on the device, and build() sets the member `states`, unless the
+  /// program has a loop over micro-batches.
   static llvm::FailureOr<OffloadModel> build(mlir::ModuleOp dispatched,
                                              int64_t maxThreads,
                                              const Machine &machine,

@@ -18,9 +18,9 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Measures the named policies and, for each ladder (plans for ascending
-/// budgets), the plan for the smallest budget. Offloads everything that can be
-/// offloaded. Returns true if one of these plans fits.
+/// Measures the recomputation policies "full" and "poor" and, for each ladder
+/// (plans for ascending budgets), the plan for the smallest budget. Offloads
+/// everything that can be offloaded. Returns true if one of these plans fits.
 Result<bool> MemoryPlanner::measureLeast() {
   if (leastFits)
     return *leastFits;

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Launch groups are not formed, because they change neither the offsets of
-// buffers nor the predicted step time.
+// The measured programs contain no launch groups (launches that run as one),
+// because these change neither the offsets of buffers nor the predicted time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -490,7 +490,8 @@ Result<Choice> ProposalMeasurer::chooseOffload(ModuleOp dispatched,
     if (solution.fits() && abandons(solution.seconds))
       return Choice::Abandoned;
     if (round == 0 && fragmentation > 0) {
-      // Probably the arena will be as fragmented as that of the other program.
+      // The arena will probably be as fragmented as that of the similar program
+      // from which `fragmentation` comes.
       OffloadProblem smaller = problem;
       smaller.capacity -= fragmentation;
       OffloadSolution reserving = planOffload(smaller);

@@ -27,8 +27,9 @@
 
 namespace kiln {
 
-/// For a program of up to kSmallOps ops, the plans for all budgets of a ladder
-/// are measured; for a larger program, only some of them.
+/// The planner makes plans for a list of memory budgets. It measures all of
+/// these plans for a program of up to kSmallOps ops, and only some of them for
+/// a larger program.
 inline constexpr int64_t kSmallOps = 1600;
 
 /// The memory limits within which chooseStates() chooses the states on the
@@ -127,7 +128,7 @@ inline constexpr llvm::StringLiteral averagesOfStates = "@sync";
 /// Live bytes while a program runs.
 struct LiveCurve {
   std::vector<int64_t> live;  ///< Live bytes per command, without states.
-  std::vector<int64_t> heavy; ///< Indices of the commands that are heavy ops.
+  std::vector<int64_t> heavy; ///< Indices of the matmuls and attention ops.
   /// Indices of the commands that are launches and GEMMs.
   std::vector<int64_t> computing;
   std::string peak; ///< Name of the command at which the live bytes peak.
@@ -167,7 +168,8 @@ public:
   /// Chooses the states on the host again, and measures the proposal unless
   /// `effort` is StateEffort::Estimate.
   Result<Choice> chooseStates(Proposal &proposal, StateEffort effort);
-  /// Measures the exact heights of a proposal that has been measured before.
+  /// Measures a proposal for a second time, and minimizes the heights of its
+  /// arenas.
   Result<Choice> measureExactly(Proposal &proposal);
   /// Returns the input of the state planner for a proposal that leaves all
   /// states on the device.
@@ -180,8 +182,8 @@ public:
   /// Returns true if the measurer chooses where the states of a proposal are
   /// stored.
   bool placesStates() const { return movesStates && !keepsStates; }
-  /// Returns true if the program is so large that only some of the plans of a
-  /// ladder are measured.
+  /// Returns true if the program is so large that the plans for only some of
+  /// the memory budgets are measured.
   bool isLarge() const { return ops > kSmallOps; }
   bool hasLimit() const {
     return limit < std::numeric_limits<double>::infinity();

@@ -24,13 +24,14 @@ static constexpr size_t kMeasured = 3;
 /// The plan for a budget is measured if its estimate is below this factor times
 /// the step time of the best proposal so far.
 static constexpr double kWorthMeasuring = 0.995;
-/// MemoryPlanner::rival is refined if its estimate is below this factor times
-/// the best step time. Refinement makes a step faster by up to a quarter.
+/// MemoryPlanner::rival, a plan that was estimated but not measured, is refined
+/// if its estimate is below this factor times the best step time. Refinement
+/// makes a step faster by up to a quarter.
 static constexpr double kWorthRefining = 1.25;
-/// The policy "full" is refined, too, if the step time of the best plan exceeds
-/// this factor times the lower bound. No plan of a ladder has the schedule of
-/// "full", which keeps the inputs of all stages: the chain assumes that they
-/// need device memory. If they are offloaded instead, "full" may be fast.
+/// The policy "full" keeps the inputs of all stages. It is refined, too, if the
+/// step time of the best plan exceeds this factor times the lower bound. The
+/// other plans are chosen as if kept inputs needed device memory, so none of
+/// them has this schedule. If the inputs are offloaded, "full" may be fast.
 static constexpr double kFarFromBound = 1.2;
 
 /// Calls `task` for every index below `count`, on several threads at the same
@@ -63,8 +64,8 @@ Status MemoryPlanner::estimateStates(Ladder &ladder, ArrayRef<int64_t> indices,
   size_t first = estimates.size();
   for (int64_t index : indices) {
     index = std::clamp<int64_t>(index, 0, ladder.rungCount);
-    // The plan for the largest budget of every ladder keeps everything, so
-    // estimate only that of the first ladder.
+    // The plan for the largest budget of any ladder (plans for ascending
+    // budgets) keeps all values, so estimate only that of the first ladder.
     if (index == ladder.rungCount && &ladder != &ladders.front())
       continue;
     bool isKnown = llvm::any_of(estimates, [&](const RungEstimate &other) {
@@ -155,9 +156,9 @@ Status MemoryPlanner::measureBest(std::vector<RungEstimate> &estimates) {
       error[next->offloads] = (*measured)->seconds / next->seconds;
   }
   // refineStates() will refine the choice of states, which helps some plans
-  // more than others. The plans of the ladders are of two kinds: those that
-  // offload activations and those that do not. If no plan of one kind was
-  // measured, let refineStates() refine the best plan of this kind as well.
+  // more than others. There are two kinds of plans: those that offload
+  // activations and those that do not. If no plan of one kind was measured, let
+  // refineStates() refine the best plan of this kind as well.
   for (const RungEstimate &estimate : estimates)
     if (!llvm::any_of(estimates,
                       [&](const RungEstimate &other) {
@@ -240,8 +241,9 @@ Status MemoryPlanner::measureExactly() {
 }
 
 /// Chooses the states on the host again, with more effort: those of the best
-/// proposal, of the plan `rival`, and of the policy "full" if the best proposal
-/// is much slower than the lower bound.
+/// proposal, of `rival` (a plan that may be faster but was only estimated), and
+/// of the policy "full" if the best proposal is much slower than the lower
+/// bound.
 Status MemoryPlanner::refineStates() {
   if (!best->states->any())
     return Status();

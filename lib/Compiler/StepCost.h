@@ -46,8 +46,8 @@ class QueueClocks {
 public:
   explicit QueueClocks(const Machine &machine) : machine(machine) {}
 
-  /// The identity of a transfer: its token, and the number that its micro-batch
-  /// has among those in flight (its ring slot).
+  /// The identity of a transfer: the SSA value of its token, and the number
+  /// that its micro-batch has among those in flight (its ring slot), or 0.
   using Key = std::pair<const void *, int64_t>;
 
   /// Executes a command of a queue, which starts after the commands of the

@@ -49,8 +49,9 @@ public:
 
   const std::string &getFile() const { return file; }
 
-  /// Sets the table of the top-level keys. Fails if a key in `ignored` is
-  /// missing from the file or is marked as KeyUse::Honoured in the table.
+  /// Sets the table of the top-level keys. Fails if one of the `ignored` keys
+  /// that were passed to the constructor is missing from the file or is marked
+  /// as KeyUse::Honoured in the table.
   llvm::Error setTable(const FamilyKeys &table);
 
   /// Returns true if the key is present and not null. Does not mark it as read.

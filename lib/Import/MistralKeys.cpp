@@ -31,8 +31,8 @@ static constexpr ConfigKey kKeys[] = {
     inert("eos_token_id", "2",
           "the id of a special token, for tokenizers and text generation"),
     honoured("sliding_window", "4096"),
-    // The class does not declare this key, but transformers reads it to choose
-    // the type of the key-value cache.
+    // MistralConfig does not declare this key, but transformers reads it to
+    // choose the type of the key-value cache.
     honoured("layer_types"),
 
     unread("attention_bias", kLlama),

@@ -32,7 +32,7 @@ static constexpr ConfigKey kKeys[] = {
           "the id of a special token, for tokenizers and text generation"),
     inert("eos_token_id", "null",
           "the id of a special token, for tokenizers and text generation"),
-    // The class does not declare this key, but transformers reads it.
+    // Qwen2Config does not declare this key, but transformers reads it.
     honoured("head_dim"),
 
     unread("attention_bias", kLlama),

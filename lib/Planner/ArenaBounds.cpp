@@ -24,9 +24,10 @@ using namespace kiln::arena;
 
 static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
-/// If the bounds of two sleeping items depend on each other, they could rise
-/// many times in small steps. Propagation stops after this number of rounds,
-/// because most of the rise occurs in the first rounds.
+/// The bounds of two sleeping items (items that wait until their lowest free
+/// offset rises) can raise each other many times in small steps. Propagation
+/// stops after this number of rounds, because most of the rise occurs in the
+/// first rounds.
 static constexpr int kMaxRounds = 4;
 
 void ArenaSearch::startPropagation() {
@@ -76,10 +77,11 @@ bool ArenaSearch::propagate(const Frame &frame) {
   return true;
 }
 
-/// Raises the bound of a sleeping item. Such an item is directly above an
-/// unplaced item that conflicts with it. Its bound is therefore the lowest top
-/// (end offset) that such an item can have. Returns false if the sleeping item
-/// then exceeds the capacity, or if no unplaced item conflicts with it.
+/// Raises the bound of a sleeping item, that is, an item that will be placed
+/// directly above a conflicting item that is not placed yet. The bound is the
+/// lowest end offset that any of these conflicting items can have. Returns
+/// false if the sleeping item then exceeds the capacity, or if no unplaced item
+/// conflicts with it.
 bool ArenaSearch::raiseSleeping(const Frame &frame, int32_t item) {
   const Item &self = items[item];
   int64_t lowestTop = kNever;
@@ -104,8 +106,9 @@ bool ArenaSearch::raiseSleeping(const Frame &frame, int32_t item) {
   return true;
 }
 
-/// Returns true if the unplaced items of a section fit within the capacity when
-/// none starts below its bound.
+/// Returns true if the unplaced items of a section (a set of buffers that are
+/// live together) fit within the capacity. Each item starts at or above its
+/// bound.
 bool ArenaSearch::sectionFits(int32_t section) {
   const int64_t total = unplacedSize[section];
   if (total == 0)

@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Maps lifetimes to sections. In time order, the set of live buffers is maximal
-// whenever the next event is a death (the end of a lifetime) and the previous
-// event was a birth. Section k therefore ends at the k-th such death, and a
-// buffer belongs to the sections that end after its birth and not after its own
-// death.
+// Maps lifetimes to sections. If the births and deaths (the starts and ends of
+// lifetimes) are sorted by time, a section ends at each death that directly
+// follows a birth. The set of live buffers is maximal just before such a death.
+// A buffer belongs to the sections that end after its birth and not after its
+// own death.
 //
 //===----------------------------------------------------------------------===//
 

@@ -28,7 +28,8 @@ static constexpr double kShortRunGrowth = 1.02;
 /// next.
 static constexpr double kLongRun = 16000;
 static constexpr double kLongRunGrowth = 2;
-/// Factor by which the weight of a section decays from run to run.
+/// A section gains weight when it refutes a node. The weights decay by this
+/// factor from run to run.
 static constexpr double kWeightKept = 0.9;
 
 ArenaSearch::ArenaSearch(const Problem &problem)
@@ -239,9 +240,9 @@ bool ArenaSearch::place(const Frame &frame, int32_t item) {
 }
 
 /// Puts an item to sleep, which means that it is not tried again until its
-/// floor has risen. Also puts to sleep the equal items that are placed only
-/// after it. Returns false if the bounds prove that the search node has no
-/// solution.
+/// floor, the lowest offset above the placed items in its sections, has risen.
+/// Also puts to sleep the equal items that are placed only after it. Returns
+/// false if the bounds prove that the search node has no solution.
 bool ArenaSearch::sleep(const Frame &frame, int32_t item) {
   startPropagation();
   touch(items[item]);

@@ -40,8 +40,9 @@
 // section. The parts are solved one after the other. A part without a solution
 // refutes the placement regardless of the other parts.
 //
-// The run time of such a search has a heavy-tailed distribution over key
-// orders, so the search consists of many short runs of slowly growing length.
+// The run time of such a search has a heavy-tailed distribution over key orders
+// (orders of preference of the items), so the search consists of many short
+// runs of slowly growing length.
 // Sections that refute nodes gain weight, and later runs prefer the items of
 // heavy sections.
 //
@@ -76,7 +77,8 @@ private:
   struct Frame {
     Part part;
     /// The item that the node places. If the placement is refuted, the node
-    /// puts the item to sleep and selects another item.
+    /// selects another item, and does not try this one again until its floor
+    /// has risen.
     int32_t item;
     size_t trailMark, placedMark, poolMark, partsMark;
   };
@@ -140,7 +142,8 @@ private:
 
   // Search state per item and per section.
   std::vector<int64_t> floors, bounds, offsets;
-  /// The value of `floors` when the item was last put to sleep.
+  /// The value of `floors` when the item was last put to sleep (not to be tried
+  /// until its floor has risen).
   std::vector<int64_t> sleepFloors;
   std::vector<uint8_t> isPlaced;
   std::vector<int64_t> unplacedSize;
@@ -154,7 +157,8 @@ private:
   std::vector<int32_t> pool;
   std::vector<Part> parts; ///< Sets of items still to be placed.
 
-  // Propagation: sections to check, and the range in which bounds have risen.
+  // Propagation of bounds: the sections to check, and the range of sections
+  // that contain items whose bounds have risen.
   std::vector<int32_t> touched;
   std::vector<uint32_t> touchStamps;
   uint32_t stamp = 0;

@@ -28,7 +28,7 @@ enum Measure : uint8_t {
   Sections,     ///< Number of sections.
   ByteSections, ///< Size x number of sections.
   PeakLoad,     ///< Maximum load of the item's sections.
-  PeakWeight,   ///< Maximum weight of the item's sections.
+  PeakWeight,   ///< Maximum weight (see ArenaSearch.h) of its sections.
   NumMeasures
 };
 using Order = std::array<Measure, 3>;

@@ -62,7 +62,7 @@ private:
   double raise(int32_t i);
 
   const View &view;
-  double bytes; // Budget in bytes, without a_0.
+  double bytes; // Budget in bytes, without the input of the first stage.
   std::vector<std::vector<const Option *>> usable;
   /// Seconds of the second forward pass of each stage.
   std::vector<double> again;

@@ -16,9 +16,10 @@ using namespace kiln::support;
 using namespace kiln;
 
 Leanest::Leanest(const Chain &chain, const ChainOptions &options) {
-  // Set all times to 0, because only memory matters. Most options are then
-  // dominated by others. So few remain that each stage may save with any of
-  // them and drop its input, too (see View::setPending()).
+  // Set all times to 0, because only memory matters. Most options of a stage
+  // are then dominated by another one, and View omits them. So few remain that
+  // each of them can also be combined with dropping the input of the stage (see
+  // View::setPending()).
   Chain timeless = chain;
   for (Stage &stage : timeless.stages) {
     stage.fastForward = 0;

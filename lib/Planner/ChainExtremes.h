@@ -22,7 +22,7 @@ struct Leanest {
   Leanest(const Chain &chain, const ChainOptions &options);
   ChainFloor floor(const Chain &chain) const;
 
-  int64_t bytes = 0; // Peak memory, including a_0.
+  int64_t bytes = 0; // Peak memory, including a_0, the input of the chain.
   std::vector<ChainOp> ops;
 };
 

@@ -23,7 +23,8 @@ int64_t kiln::chain::exactSlot(const View &view) {
   return std::max<int64_t>(slot, 1);
 }
 
-/// Returns the sum of the rounding errors of all sizes, in bytes.
+/// Returns the sum of the rounding errors, in bytes, if all sizes are rounded
+/// to multiples of `slot`.
 static int64_t roundingError(const View &view, int64_t slot,
                              Grid::Rounding rounding) {
   auto error = [&](int64_t bytes) {

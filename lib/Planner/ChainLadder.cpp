@@ -5,16 +5,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A table for a budget contains the optima of all smaller budgets, but its
-// slots are too coarse for the smallest budgets. The ladder therefore has a few
-// tables. Each table has smaller slots than the previous table, and covers only
-// the smaller budgets of the previous table's range. A left segment consists of
-// the stages before the next stored value. Good schedules have long left
-// segments only for small budgets, so each table limits the length of left
-// segments to a span, which is longer for tables of smaller budgets. The effort
-// that this limit saves is spent on more slots and on pending options, with
-// which a stage saves and drops its input (see ChainView.h). Sizes are rounded
-// to nearest; schedules are reconstructed in bytes.
+// A table for a budget contains the optima of all smaller budgets, but it
+// counts memory in slots, units that are too coarse for the smallest budgets.
+// The ladder therefore has a few tables. Each table has smaller slots than the
+// previous table, and covers only the smaller budgets of the previous table's
+// range. A left segment consists of the stages before the next stored value.
+// Good schedules have long left segments only for small budgets, so each table
+// limits the length of left segments to a span, which is longer for tables of
+// smaller budgets. The effort that this limit saves is spent on more slots and
+// on pending options, with which a stage saves and drops its input (see
+// ChainView.h). In the tables, sizes are rounded to the nearest number of
+// slots. Schedules are reconstructed with exact sizes in bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +38,8 @@ static constexpr int64_t rangeShrinks = 4;
 /// and drops its input; see View::setPending()) is increased as long as the
 /// table can have at least this many slots.
 static constexpr uint64_t manySlots = 2048;
-/// Minimum number of slots of a table, regardless of the effort.
+/// Minimum number of slots (units of memory) of a table, even if the effort
+/// then exceeds its limit.
 static constexpr uint64_t fewestSlots = 64;
 
 namespace {

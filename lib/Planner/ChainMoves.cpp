@@ -41,8 +41,8 @@ static std::vector<ChainOp> decideDrops(const std::vector<ChainOp> &ops,
       saved[i] = false;
       op.kind = last ? ChainOpKind::ForwardSaveDrop : ChainOpKind::ForwardSave;
     } else {
-      // The operation is useless if abar_{i+1} already contains the output or
-      // nothing reads the output.
+      // The operation is useless if the values that stage i has saved already
+      // contain the output, or if nothing reads the output.
       if (saved[i] || !value[i + 1])
         continue;
       op = {last ? ChainOpKind::ForwardDrop : ChainOpKind::ForwardCheckpoint, i,

@@ -15,14 +15,15 @@
 //
 // Moves of a descent:
 //   - delete a forward pass;
-//   - change an option;
+//   - change the option of a stage, that is, what its forward pass saves;
 //   - save in a forward pass instead of in a later forward pass of the same
-//   stage.
+//     stage.
 //
 // Moves of a perturbation:
-//   - change to an option that saves less;
-//   - save in an added forward pass directly before the backward pass;
-//   - insert forward passes before a use.
+//   - change the option of a stage to one that saves less;
+//   - save in an added forward pass directly before the backward pass of the
+//     stage;
+//   - insert forward passes that compute the input of an operation again.
 //
 // Every perturbation that fits the budget is followed by a descent. The result
 // of the descent replaces the best schedule so far if it is faster. All

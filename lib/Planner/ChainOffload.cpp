@@ -11,18 +11,21 @@
 //
 // The first one considers the whole step. Let Y be the peak of the bytes on the
 // host. A schedule whose peak on the device is at most B takes at least r(B+Y),
-// the bound without a host, and at least o(Y) + i(Y).
+// the bound for B+Y bytes without a host, and at least o(Y) + i(Y), the time of
+// the copies.
 //
-// The second one considers the turn, at which the forward pass has ended. Let Y
-// be the bytes on the host at the turn, and let c(M) be a lower bound on the
-// computation of all schedules that have at most M bytes at the turn. If f
-// seconds of computation precede the turn, the turn is at least max(f, o(Y))
-// after the start, and the end is at least max(c(B+Y) - f, i(Y)) after the
-// turn.
+// The second one considers the turn, that is, the end of the forward pass. Let
+// Y be the bytes on the host at the turn. Copying them takes o(Y) seconds
+// before the turn and i(Y) seconds after it. Let c(M) be a lower bound on the
+// seconds of computation of all schedules that have at most M bytes at the
+// turn. If f of these seconds precede the turn, the turn is at least
+// max(f, o(Y)) seconds after the start, and the end of the step is at least
+// max(c(B+Y) - f, i(Y)) seconds after the turn.
 //
-// Both bounds are minimized over Y. c(M) is the optimum of a linear relaxation,
-// in which each stage uses a convex combination of its options. Therefore c is
-// convex.
+// The bound of each relaxation is its minimum over Y, the bytes on the host.
+// The lower bound c(M) on the computation is the optimum of a linear
+// relaxation, in which each stage uses a convex combination of its options.
+// Therefore c is convex.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,8 +50,8 @@ struct Point {
   double bytes, seconds;
 };
 
-/// Bytes that a stage may release before the turn, and the seconds of
-/// computation that this adds.
+/// Bytes that a stage may release before the turn (the end of the forward
+/// pass), and the seconds of computation that this adds.
 struct Release {
   double bytes, seconds;
 };
@@ -56,8 +59,8 @@ struct Release {
 class Turn {
 public:
   explicit Turn(const Chain &chain);
-  /// Returns c(bytes), the lower bound on the computation of schedules that
-  /// have at most `bytes` bytes at the turn.
+  /// Returns c(bytes), the lower bound on the seconds of computation if at most
+  /// `bytes` bytes are stored at the turn (the end of the forward pass).
   double computation(double bytes) const;
   /// Returns the least time of a schedule that computes for c(bytes) seconds,
   /// copies to the host for `out` seconds before the turn, and copies back for
@@ -69,10 +72,11 @@ public:
 private:
   void addReleases(const Stage &stage);
 
-  double fastest = 0; ///< Computation without releases.
-  double most = 0;    ///< Bytes at the turn without releases.
+  double fastest = 0; ///< Seconds of computation if nothing is released.
+  double most = 0;    ///< Bytes after the forward pass if nothing is released.
   double leastForward = 0, mostForward = 0;
-  std::vector<Release> releases; ///< Cheapest per byte first.
+  /// What the stages may release; first what adds the least time per byte.
+  std::vector<Release> releases;
 };
 
 } // namespace
@@ -93,8 +97,9 @@ Turn::Turn(const Chain &chain) {
             });
 }
 
-/// Adds a release for each edge of the lower convex hull of a stage's options,
-/// which are points of bytes and seconds.
+/// Each option of a stage is a point (bytes, seconds). Adds each edge of the
+/// lower convex hull of these points to `releases`: moving along the edge
+/// stores fewer bytes and takes more seconds.
 void Turn::addReleases(const Stage &stage) {
   double leastRun = stage.fastForward, mostRun = stage.fastForward;
   Point dropped = {0, infinity};
@@ -148,8 +153,8 @@ double Turn::computation(double bytes) const {
 
 double Turn::seconds(double bytes, double out, double in) const {
   double all = computation(bytes), least = infinity;
-  // The time is piecewise linear in f, so its minimum is at one of these
-  // values.
+  // The time is piecewise linear in f, the computation before the turn, so its
+  // minimum is at one of these values.
   for (double forward : {leastForward, mostForward, out, all - in}) {
     double f = std::clamp(forward, leastForward, mostForward);
     least = std::min(least, std::max(f, out) + std::max(all - f, in));

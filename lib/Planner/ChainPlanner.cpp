@@ -42,7 +42,7 @@ private:
 
   const Chain &chain;
   const ChainOptions &options;
-  int64_t budget, bytes; // `bytes` excludes a_0.
+  int64_t budget, bytes; // `bytes` excludes a_0, the input of the chain.
   View view;
   Dual dual;
   ChainPlan best;
@@ -88,12 +88,13 @@ bool Solver::isCloseEnough() const {
   return best.persistentBound >= best.time * (1 - options.gap);
 }
 
-/// Plans with few slots and many pending options first, then with more slots
-/// and fewer pending options. With a pending option, a stage saves and drops
-/// its input (see View::setPending()). Pending options improve plans if memory
-/// is scarce; slots improve plans if stages save many bytes. The rest of the
-/// effort is spent on raising the lower bound with as many pending options as
-/// possible, because pending options raise the bound more than slots do.
+/// With a pending option, a stage saves and drops its input (see
+/// View::setPending()). Pending options improve plans if memory is scarce;
+/// slots improve plans if stages save many bytes. Plans first with few slots
+/// and many pending options, then with more slots and fewer pending options.
+/// The rest of the effort (elementary steps) is spent on raising the lower
+/// bound with as many pending options as possible, because pending options
+/// raise the bound more than slots do.
 void Solver::useTables() {
   uint64_t exact = bytes / exactSlot(view) + 1;
   auto affordable = [&](uint64_t slots, uint64_t effort) {
@@ -108,8 +109,8 @@ void Solver::useTables() {
     if (bytes < floor.bytes(view.whole()))
       return;
     for (; slots <= options.maxSlots && !isCloseEnough(); slots *= 2) {
-      // If no plan has been made and no options are pending, make a plan even
-      // if its cost exceeds the effort.
+      // If no table has been computed and no options are pending, compute a
+      // table even if that takes more steps than the limit allows.
       bool optional = steps > 0 || pending > 0;
       if (optional && !affordable(2 * slots, until - std::min(until, steps)))
         return;

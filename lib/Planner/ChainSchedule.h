@@ -5,13 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reconstructs the schedule of a table from its first operation to its last.
-// Memory is counted in bytes instead of slots, so the bytes that rounding to
-// slots would lose in one step are available in the next step. If the table has
-// no schedule for the available bytes although one exists, the schedule of
-// least memory is used. There is therefore a schedule for every feasible
-// budget. If sizes were rounded up, the schedule is never slower than the time
-// in the table.
+// Reconstructs a schedule, from its first operation to its last, from the table
+// of the dynamic program. Memory is counted in bytes instead of slots, so the
+// bytes that rounding to slots would lose in one step are available in the next
+// step. If the table has no schedule for the available bytes although one
+// exists, the schedule of least memory is used. There is therefore a schedule
+// for every feasible budget. If the table was computed with sizes rounded up,
+// the schedule is never slower than the time in the table.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,10 +32,12 @@ public:
       : view(view), table(nullptr), floor(floor) {}
 
   /// Returns the estimated time of a schedule of the segment (consecutive
-  /// stages) in these bytes; infinity if and only if there is none.
+  /// stages) that needs at most `bytes` bytes; infinity if and only if there is
+  /// none.
   double time(const Segment &segment, int64_t bytes) const;
 
-  /// Appends a schedule of the segment in these bytes. A schedule must exist.
+  /// Appends a schedule of the segment that needs at most `bytes` bytes. Such a
+  /// schedule must exist.
   void append(const Segment &segment, int64_t bytes,
               std::vector<ChainOp> &ops) const;
 

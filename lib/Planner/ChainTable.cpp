@@ -34,7 +34,8 @@ uint64_t Table::effortPerSlot(const View &view) {
   return effort;
 }
 
-/// Returns the fewest slots of any schedule that starts with this choice.
+/// Returns the least memory, in slots, of all schedules that start with this
+/// choice.
 int32_t Table::leastOf(const Choice &choice) const {
   int32_t stored = grid.round(choice.stored);
   int32_t least = std::max(grid.holding(choice.need),

@@ -7,14 +7,15 @@
 //
 // The dynamic program computes the least time to reverse a segment (consecutive
 // stages; see ChainView.h) with m slots of memory. It considers all
-// memory-persistent schedules, which keep a stored a_i or abar_{i+1} until its
-// backward use. In addition to the choices of Beaumont et al., a stage may save
-// and drop its input (choice C). The input is later recomputed, which is cheap
-// if the previous stage has to run once more anyway.
+// memory-persistent schedules. They keep a stored a_i (the input of stage i) or
+// abar_{i+1} (the values that stage i saves) until the backward pass uses it.
+// In addition to the choices of Beaumont et al., a stage may save and drop its
+// input. The input is later recomputed, which is cheap if the previous stage
+// has to run once more anyway.
 //
 // Steps without effect are skipped:
 //
-//   - values of m below the minimum of a segment;
+//   - values of m, the number of slots, below the minimum of a segment;
 //   - values of m above the smallest one with which every stage can save with
 //     its fastest option;
 //   - for each choice, blocks of consecutive values of m for which the choice

@@ -151,10 +151,11 @@ void View::numberSegments() {
     tailStride = std::max(tailStride, chosen.size() + 1);
   }
 
-  // The number of a nonempty segment is determined by the kind of its first
-  // stage and the number of the segment without this stage. The number of an
-  // empty segment is determined by its tail, which is either a gradient, or a
-  // stage with an option and the gradient after the stage.
+  // Equivalent segments get equal numbers. Nonempty segments are equivalent if
+  // their first stages have the same kind and the remaining segments are
+  // equivalent. Empty segments are equivalent if the gradient in memory has the
+  // same size and, if a following stage has saved its values (tail > 0), this
+  // stage has the same kind and the same option.
   int32_t n = size();
   llvm::DenseMap<std::pair<int64_t, int64_t>, int32_t> empty, longer;
   lengthStride = std::min(span, n) + 1;

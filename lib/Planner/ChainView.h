@@ -68,23 +68,23 @@ struct Segment {
 ///   C  save in stage split, and drop its input;
 ///        right [split + 1, end), left [first, split) with tail `split`
 ///
-/// The right segment is reversed next, while the stored tensor stays in memory.
-/// The left segment is reversed afterwards with all of the memory; for B, the
-/// backward pass of `first` follows instead.
+/// The right segment is reversed (its gradients are computed) next, while the
+/// stored tensor stays in memory. The left segment is reversed afterwards with
+/// all of the memory; for B, the backward pass of `first` follows instead.
 struct Choice {
-  /// Set for B and C.
+  /// The option of the stage that is saved (B and C above); null for A.
   const Option *saving = nullptr;
   int32_t split = 0;
   Segment right, left;
-  /// True for A and C.
+  /// True if there is a left segment (A and C above).
   bool hasLeft = false;
-  /// Bytes stored while the right segment is reversed.
+  /// Bytes stored while the gradients of the right segment are computed.
   int64_t stored = 0;
-  /// Bytes needed by the choice's own operations, including the backward pass
-  /// of B.
+  /// Bytes needed by the choice's own operations. For B, these include the
+  /// backward pass of stage `first`.
   int64_t need = 0;
-  /// Time of the choice's own operations and of the backward passes of the
-  /// stages that these operations save.
+  /// Time of the choice's own operations and, if they save a stage, of the
+  /// backward pass of this stage.
   double time = 0;
 };
 
@@ -96,8 +96,8 @@ public:
   /// options, which are called pending. Chooses the options that are best if a
   /// byte saved by stage i costs prices[i] seconds.
   void setPending(size_t count, const std::vector<double> &prices);
-  /// Same as setPending(), but with options that are at least as good as those
-  /// they replace, so that the optimum is a lower bound.
+  /// Like setPending(), but replaces options of similar size by one option that
+  /// is at least as good as each of them, so that the optimum is a lower bound.
   void setPendingRelaxed(size_t count);
   void setPendingAll() { setPendingRelaxed(largestMenu()); }
   /// Omits choices whose left segment (the stages before the stored value) has
@@ -145,7 +145,8 @@ public:
   }
   int32_t numSegments() const { return segmentCount; }
 
-  std::vector<int64_t> value, gradient; // Bytes of a_i and delta_i.
+  // Bytes of a_i, the input of stage i, and of its gradient delta_i.
+  std::vector<int64_t> value, gradient;
   std::vector<double> fastForward;
   std::vector<std::vector<Option>> options, pending;
 
@@ -170,7 +171,8 @@ private:
     return end < size() ? 1 + static_cast<int32_t>(pending[end].size()) : 1;
   }
   /// Returns the index of a segment in `numbers`. Segments that end at the last
-  /// stage come first; they may have any length and have no tail.
+  /// stage come first; they may have any length and have no tail (a stage after
+  /// the segment whose forward pass has already saved).
   size_t place(const Segment &segment) const {
     size_t length = segment.end - segment.first;
     if (segment.end == size())

@@ -6,9 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Places the copies of one direction of the link in a sequence of commands. If
-// memory allows, no command waits for a copy: a value leaves when its copy is
-// complete. If memory is short, commands wait for the oldest copies. Copies to
-// the device are placed in reversed time, in which they are copies to the host.
+// memory allows, no command waits for a copy: a value leaves the device when
+// its copy is complete. If memory is short, commands wait for the oldest
+// copies. Copies to the device are placed in reversed time, in which they are
+// copies to the host.
 //
 //===----------------------------------------------------------------------===//
 

@@ -96,8 +96,8 @@ OffloadSolution OffloadPlacer::run(const std::vector<int32_t> &items) {
 
   leaving.assign(size_t(count) + 1, 0);
   for (size_t i = 0; i < items.size(); ++i) {
-    // In program order, in[i].gone is the last command without the value,
-    // because `in` is in reversed time.
+    // In reversed time, in[i].gone is the first command without the value. In
+    // program order, it is the last one.
     int32_t wait = out[i].gone, begin = mirror(in[i].gone) + 1;
     if (wait >= begin)
       continue; // The value never leaves the device.

@@ -19,9 +19,9 @@ static constexpr int kBisections = 40;
 static constexpr size_t kWindows = 32;
 
 /// Returns a lower bound on the seconds that the rest of the program takes
-/// after `command`. The bound is the least time of the copies to the device and
-/// the updates on the host that are then necessary (T in the comment on
-/// boundStates()).
+/// after `command`: the least time of the copies to the device and the updates
+/// on the host that are then necessary. The comment on boundStates() derives
+/// this bound.
 static double boundOfRest(const StateProblem &problem, int32_t command) {
   struct Part {
     double bytes, hostSeconds;
@@ -69,12 +69,11 @@ static double boundOfRest(const StateProblem &problem, int32_t command) {
 
 namespace {
 /// Lower bounds on the time until a command has been executed, from the
-/// parameters that the commands read. Consider a window of commands. Parameters
-/// that they read and that are not on the device when the window starts are
-/// copied to the device meanwhile. At the start of the window, at most as many
-/// bytes as the capacity are on the device. The window therefore takes at least
-/// as long as copying the bytes by which the parameters that it reads exceed
-/// the capacity. The durations of disjoint windows add up.
+/// parameters that the commands read. A window is a range of commands. When it
+/// starts, the device holds at most as many bytes as its capacity. All other
+/// parameters that the window reads are copied to the device during the window,
+/// which therefore takes at least as long as these copies. The durations of
+/// disjoint windows add up.
 class ReadBound {
 public:
   ReadBound(const StateProblem &problem, const std::vector<double> &after);
@@ -86,8 +85,8 @@ private:
     return command < 0 ? 0 : after[command];
   }
   const std::vector<double> &after;
-  /// The last commands of windows, in ascending order, and lower bounds on the
-  /// time until each of them has been executed.
+  /// The last commands of windows (ranges of commands), in ascending order, and
+  /// lower bounds on the time until each of them has been executed.
   std::vector<int32_t> cuts;
   std::vector<double> bounds;
 };
@@ -152,8 +151,9 @@ StateBound kiln::boundStates(const StateProblem &problem) {
   ReadBound reads(problem, after);
   if (!after.empty())
     bound.seconds = reads.until(static_cast<int32_t>(after.size()) - 1);
-  // The copies and updates after the join overlap with all other commands after
-  // the join, so subtract the time of these other commands.
+  // All updates read the result of the command `join`. The copies and updates
+  // after this command overlap with all other commands after it, so subtract
+  // the time of these other commands.
   if (problem.join >= 0)
     bound.rest = std::max(0.0, boundOfRest(problem, problem.join) -
                                    (after.back() - after[problem.join]));

@@ -393,7 +393,7 @@ StateSolution kiln::planStates(const StateProblem &problem,
     return std::tuple(excessOf(solution.cost, problem), solution.cost.seconds,
                       solution.cost.copiedBytes);
   };
-  // Hardly any other choices take less memory on the device than the following.
+  // Almost no other choices need less device memory than the following.
   StateSolution onHost;
   const StateChoice least = {UpdatePlace::Host, /*parameterOnHost=*/true,
                              /*gradientAway=*/false};

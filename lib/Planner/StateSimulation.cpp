@@ -226,8 +226,8 @@ void StateSimulation::placeCopiesIn() {
   byNeed.resize(copiesIn.size());
   for (size_t i = 0; i < copiesIn.size(); ++i)
     byNeed[starts[mirror(copiesIn[i].need) + 1]++] = static_cast<int32_t>(i);
-  // The placer needs the live bytes that result if every copy starts as early
-  // as possible. It then delays the copies.
+  // Compute the live bytes that result if every copy starts as early as
+  // possible. placer.run() then delays the copies.
   resident.assign(change.begin(), change.end());
   transfers.clear();
   for (int32_t i : byNeed) {
@@ -311,7 +311,8 @@ void StateSimulation::execute() {
       start(copies[event.copy], device);
       break;
     case Phase::Update: {
-      // The command takes no time on the device.
+      // The host executes this update, in hostSeconds. The update command takes
+      // no time on the device.
       const StateGroup &group = problem.groups[event.group];
       seconds[event.position] = 0;
       double &clock = problem.hostOverlaps ? host : device;

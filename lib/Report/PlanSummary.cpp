@@ -23,7 +23,8 @@ static constexpr size_t kLargest = 10;
 /// Maximum number of forward and backward segments in the table of their order.
 static constexpr size_t kMostSegments = 16;
 
-/// Writes the table of classes, with a column for the host if it has an arena.
+/// Writes a table of the bytes of each class of buffers, with a column for the
+/// host if there is a host arena.
 static void writeClasses(const PlanFigures &plan, llvm::raw_ostream &os) {
   bool hasHost = plan.hostFigures.arena > 0;
   auto row = [&](StringRef name, StringRef atPeak, StringRef inTotal,

@@ -19,8 +19,9 @@ namespace {
 constexpr int64_t n = KashinCode::blockElements;
 using Block = std::array<float, n>;
 
-/// The encoder (see KashinCode.h) repeats its step 1 `projections` times and
-/// its step 2 `alternations` times. It does so for each element of `starts`.
+/// For each element of `starts`, the encoder (see KashinCode.h) makes
+/// `projections` projections to find a pair (u, v), and then chooses the codes
+/// and the scales `alternations` times.
 constexpr int projections = 6, alternations = 10;
 
 /// The parameters of a search for a pair (u, v) that represents a block: `peak`

@@ -32,8 +32,8 @@ struct StageGene {
   /// True if a forward pass of the stage that saves no residuals keeps the
   /// input of the stage.
   bool isCheckpoint = false;
-  /// Masks of the residuals that the first pass (`saved`) and repeated passes
-  /// (`savedAgain`) keep, as in StageRun::saved.
+  /// Bit i is set if the first pass (`saved`) or a repeated pass (`savedAgain`)
+  /// keeps residual i of the stage.
   uint64_t saved = ~uint64_t(0), savedAgain = ~uint64_t(0);
   /// True if a forward pass that is repeated for a later stage also saves the
   /// residuals of this stage.

@@ -92,13 +92,13 @@ public:
   /// their two segments) at a time. The buffer of a residual has this number of
   /// instances, the slots of a ring.
   int64_t slots(int64_t count) const;
-  /// Returns a shorter order and its number of micro-batches, at most 9, so
-  /// that checks of consecutive segments (forward or backward) take less time.
-  /// For each pair of consecutive segments in this order, the shorter order has
-  /// an equivalent pair. Two pairs are equivalent if
-  ///   - their segments have the same kinds, `isFirst` and `isLast`, and
-  ///   - either both pairs or neither pair has two segments that use the same
-  ///     ring slot.
+  /// Returns a shorter order, and its number of micro-batches, which is at most
+  /// 9. A check of all pairs of consecutive segments covers the same cases in
+  /// the shorter order and takes less time: for each pair of this order, the
+  /// shorter order has a pair
+  ///   - whose segments have the same kinds, `isFirst` and `isLast`, and
+  ///   - whose segments share a ring slot if and only if those of the pair of
+  ///     this order share one.
   /// A list is returned unchanged.
   std::pair<SegmentOrder, int64_t> shortened(int64_t count) const;
   /// Returns true if the backward segments are executed in ascending order of

@@ -63,18 +63,19 @@ constexpr uint8_t dynamicZero(DynamicMap map) {
   return map == DynamicMap::Signed ? 127 : 0;
 }
 
-/// Returns the code of `x`, which is the number of borders below `x`. Uses a
-/// binary search. NaN has an unspecified code.
+/// Returns the code of `x`, which is the number of borders (middles of adjacent
+/// values of the map) below `x`. Uses a binary search. NaN has an unspecified
+/// code.
 uint8_t encodeDynamic(DynamicMap map, float x);
 
 /// A table from which kernels compute codes without a search. A bucket is
-/// 2^shift consecutive floats and contains at most one border. `entries` has
-/// one entry per bucket. The low 8 bits of an entry are the number of borders
-/// below the bucket. The other bits are the position, in the bucket, of the
-/// float after the border, or 2^shift if the bucket contains no border. For a
-/// positive float with the bit pattern `bits`, let e be the entry with index
-/// (bits >> shift) - first, clamped to the table. The number of borders below
-/// the float is
+/// 2^shift consecutive floats and contains at most one border (middle of two
+/// adjacent values of the map). `entries` has one entry per bucket. The low 8
+/// bits of an entry are the number of borders below the bucket. The other bits
+/// are the position, in the bucket, of the float after the border, or 2^shift
+/// if the bucket contains no border. For a positive float with the bit pattern
+/// `bits`, let e be the entry with index (bits >> shift) - first, clamped to
+/// the table. The number of borders below the float is
 ///
 ///   (e & 255) + ((bits & (2^shift - 1)) >= (e >> 8) ? 1 : 0)
 ///

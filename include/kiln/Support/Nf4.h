@@ -111,7 +111,8 @@ public:
   /// and other blocks are stored as usual.
   [[nodiscard]] bool finish();
 
-  /// As above, but stores `offset`, which must be finite, instead of the mean.
+  /// Like finish(), but stores `offset`, which must be finite, instead of the
+  /// mean of the largest magnitudes of all blocks.
   [[nodiscard]] bool finish(float offset);
 
   /// Returns the index of the first element appended so far that is infinite or

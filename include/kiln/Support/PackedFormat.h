@@ -62,7 +62,8 @@ public:
   ElementType codeType() const;
   std::vector<int64_t> codeShape(const std::vector<int64_t> &shape) const;
   /// Returns the shape of the F32 tensor with the scales: [blocks], or for
-  /// kashin:B [blocks, 2], the scales of u and v.
+  /// kashin:B [blocks, 2], because KashinCode.h represents a block by two
+  /// vectors, u and v, with one scale each.
   std::vector<int64_t> scaleShape(const std::vector<int64_t> &shape) const;
 
   /// Encodes `count` finite elements that start at the start of a block and end

@@ -36,7 +36,7 @@ inline constexpr const char *packedMetadataKey = "kiln.packed";
 /// A matrix that is stored as codes and scales.
 struct PackedTensor {
   /// Name and shape of the matrix, and the type F32 of its decoded elements.
-  /// `begin` and `end` are 0.
+  /// The range of bytes in the file, [begin, end), is empty: both are 0.
   TensorInfo info;
   PackedFormat format;
   const TensorInfo *codes;

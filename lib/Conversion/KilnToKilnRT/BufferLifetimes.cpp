@@ -71,9 +71,9 @@ LogicalResult PlanBuilder::spanMicrobatches() {
       buffer.first = std::min(buffer.first, begin);
       buffer.last = std::max(buffer.last, end - 1);
       // A lifetime within the forward and backward segments would begin and end
-      // in every micro-batch. If no command outside of the segments accesses
-      // the buffer, because all such commands have moved into the last
-      // execution, extend the lifetime by one command outside of the segments.
+      // in every micro-batch, but a sum over micro-batches lives throughout all
+      // of them. If no command outside of the segments accesses the sum, extend
+      // its lifetime by one command outside of the segments.
       if (!isBoundary(index) && buffer.first == begin &&
           buffer.last == end - 1) {
         if (end < static_cast<int64_t>(plan.commands.size()))

@@ -151,8 +151,8 @@ private:
     char *shard = nullptr;
     /// Number of elements. Not positive if the elements are padding.
     int64_t count = 0;
-    /// The number of the first element of the part after this tensor. It is the
-    /// end of the part if no tensor follows.
+    /// The element number at which this tensor or the part ends, whichever
+    /// comes first.
     int64_t next = 0;
   };
 

@@ -39,7 +39,7 @@ public:
     CallWatchdog &watchdog_;
   };
 
-  /// `world` must outlive all scopes.
+  /// `world` must outlive all Scope objects.
   explicit CallWatchdog(World &world);
   ~CallWatchdog();
 
@@ -56,7 +56,7 @@ private:
   std::condition_variable changed_;
   // `mutex_` protects these members.
   const char *what_ = nullptr; ///< Null while there is no call.
-  uint64_t calls_ = 0;         ///< The number of scopes so far.
+  uint64_t calls_ = 0;         ///< Number of calls so far.
   bool stops_ = false;
 
   std::thread thread_;

@@ -16,7 +16,7 @@
 
 namespace kiln::runtime {
 
-/// The indexes of one tensor in the tensor lists of A and B.
+/// The indexes of one tensor in the tensor lists of two models, A and B.
 struct TensorPair {
   size_t a = 0, b = 0;
 };

@@ -34,7 +34,8 @@ struct RoundingTerms {
   }
 };
 
-/// A tensor or a number (such as the loss) whose values in A and B differ.
+/// A tensor or a number (such as the loss) whose values differ between the two
+/// compared models, A and B.
 struct Finding {
   TrainedTensor tensor; ///< If the finding is a number, the role is "number".
   TensorDifference difference;
@@ -46,7 +47,8 @@ struct Finding {
   bool explained() const { return share() <= 1; }
 };
 
-/// The differences after one step; step 0 is the initial state.
+/// The differences between the two compared models, A and B, after one step;
+/// step 0 is the initial state.
 struct StepFindings {
   int64_t step = 0;
   std::vector<Finding> numbers; ///< Loss and gradient norm.

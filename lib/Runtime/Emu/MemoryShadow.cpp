@@ -16,8 +16,8 @@ using namespace kiln::runtime::emu;
 static constexpr int64_t cellBytes = 4;
 
 // calloc maps zero pages lazily, so that pages without an access use no memory.
-// A zeroed cell has generation 0, and the first generation is 1. Therefore a
-// zeroed cell counts as not accessed.
+// The generation of a cell is the number, from 1, of the launch or block that
+// accessed the cell last. A zeroed cell therefore counts as not accessed.
 MemoryShadow::MemoryShadow(const char *begin, int64_t bytes)
     : begin_(begin), bytes_(bytes),
       cells_(static_cast<Cell *>(

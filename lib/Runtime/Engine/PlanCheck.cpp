@@ -106,7 +106,7 @@ void PlanCheck::reportEnd(size_t index, ArenaKind kind, int64_t found) {
 }
 
 Status PlanCheck::checkPaint(size_t index) {
-  int64_t found[2] = {0, 0}; // Indexed like arenaKinds.
+  int64_t found[2] = {0, 0}; // Device arena, host arena.
   uint64_t hashes[2];
   unsigned char patterns[2] = {nanPattern, hugePattern};
   for (int i = 0; i < 2; ++i) {
@@ -214,7 +214,7 @@ private:
   size_t index_;
   const Program &program_;
   const Arenas &arenas_;
-  std::vector<End> ends_; ///< In ascending order.
+  std::vector<End> ends_; ///< Sorted by the last command.
   size_t begin_ = 0, end_ = 0;
 };
 

@@ -15,7 +15,7 @@
 
 namespace kiln::runtime {
 
-/// The factor of sqrt(L) eps |x| in the bound that ResultDistance.h defines.
+/// The factor 8 of the bound 8 sqrt(L) eps |x|; see ResultDistance.h.
 static constexpr double roundings = 8;
 
 namespace {

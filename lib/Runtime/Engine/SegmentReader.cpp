@@ -72,7 +72,8 @@ void SegmentReader::addPlace(const Node &name, const SegmentContext &context) {
   places_.push_back({found->second, 0});
 }
 
-/// Reads the entry of the order that contains the micro-batches.
+/// Reads the entry of "order" that executes the forward and the backward
+/// segments of all micro-batches.
 void SegmentReader::readMicrobatches(const Node &node) {
   if (microbatchOrder_)
     return node.fail("is the second entry with micro-batches, expected at most "

@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A program description contains a table of segments and an order. A segment is
-// a list of commands. An entry of the order is the name of a segment, or the
-// micro-batches, which execute a forward and a backward segment several times.
+// a list of commands. The order lists the segments by name. One of its entries
+// may instead describe the micro-batches: a forward and a backward segment that
+// are executed several times.
 // Each segment is read once. The Program in memory has a list of the commands
 // of all entries. The reader stores where each of these commands is in the
 // description, so that later checks of the whole list can report the location

@@ -90,8 +90,9 @@ public:
   }
 
 private:
-  /// Counts the blocks of loop indexes that have been taken from the part of
-  /// one thread in one loop, which the epoch identifies. The counters are reset
+  /// Each thread has a part of the indexes of a loop. Counts the blocks of
+  /// indexes that have been taken from the part of one thread in the loop that
+  /// the epoch (the number of the loop) identifies. The counters are reset
   /// when the first blocks of a new epoch are taken from the part, and not when
   /// the loop starts. Therefore the thread that starts a loop writes to no
   /// cache line of another thread.

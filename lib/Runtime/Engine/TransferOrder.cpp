@@ -341,7 +341,8 @@ void TransferOrder::check() {
   }
 }
 
-/// Maximum number of tokens of a program.
+/// Maximum number of tokens of a program. A token is the number by which a wait
+/// identifies its transfer.
 static constexpr int64_t maxTokens = int64_t(1) << 24;
 
 /// Returns the number n of tokens of a program. Reports an error unless each of

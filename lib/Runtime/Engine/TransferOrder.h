@@ -17,10 +17,9 @@
 // A copy may be in flight when a segment (a list of commands) ends, and when
 // the segment of the next micro-batch begins. In that case its source and
 // destination must be in slots or states that are live from its start to its
-// wait. The check visits
-// every execution of every command, with the addresses of that execution.
-// Therefore the check also covers the memory of a ring slot, which one
-// micro-batch releases and a later micro-batch uses.
+// wait. The check visits every execution of every command, with the addresses
+// of that execution. Therefore the check also covers the memory of a ring slot,
+// which one micro-batch releases and a later micro-batch uses.
 //
 // For a target with a GPU, the description of a launch contains the size of
 // each argument. For a CPU it does not, and an argument is assumed to extend to

@@ -110,7 +110,9 @@ private:
   World *world_;
   SectorCounts sectors_;
   double waitedSeconds_ = 0;
-  std::vector<char> scratch_; ///< For GEMMs that do not use their workspace.
+  /// Scratch memory for GEMMs. A GEMM with GemmKernel::Blas uses the workspace
+  /// of its command instead.
+  std::vector<char> scratch_;
 };
 
 } // namespace kiln::runtime

@@ -40,7 +40,8 @@ struct BaseReference {
   std::string storage;
 };
 
-/// Returns the types in which an executable stores the weights of the base.
+/// Returns the types in which an executable stores the weights of the base
+/// model.
 std::string storageOf(const Description &description);
 
 nlohmann::json baseJson(const BaseReference &base);

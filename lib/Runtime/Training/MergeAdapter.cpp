@@ -173,8 +173,8 @@ private:
   const StateInfo &state_;
   const Factors *factors_;
   SafeTensorsWriter &writer_;
-  bool isEncoded_;   ///< True if the added bytes are codes of the weight.
-  ElementType type_; ///< Element type of added bytes that are not codes.
+  bool isEncoded_;   ///< True if the added bytes are quantized elements.
+  ElementType type_; ///< Element type of added bytes that are not quantized.
   int64_t rows_, columns_, rowsPerBlock_;
   int64_t written_ = 0; ///< Number of rows written.
   std::vector<double> wide_;

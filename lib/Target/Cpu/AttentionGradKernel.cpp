@@ -28,7 +28,8 @@
 // so are the bits.
 //
 // With dropout, dv is computed from p after dropout, and ds from dp after
-// dropout. D is unchanged, because o is already the result after dropout.
+// dropout. D = rowsum(dout * o) is unchanged, because o is already the result
+// after dropout.
 //
 //===----------------------------------------------------------------------===//
 
@@ -334,9 +335,10 @@ void AttentionGradEmitter::startSums(Value sum, int64_t rows) {
 /// to zero.
 void AttentionGradEmitter::startTile(Value member, Value first,
                                      Value firstKey) {
-  // This function is called only if whole heads are processed and keepsSums is
-  // false. If roundsSums is true, there is then only one query head with one
-  // panel, and nothing has been added yet.
+  // This function is called only if a unit of work is a whole key head and the
+  // sums of all keys are not kept in scratch memory. If the results are too
+  // narrow for sums (roundsSums), this is the case only for a single query head
+  // with a single panel, so nothing has been added yet.
   if (roundsSums) {
     startSums(dk, shape.kvTile);
     startSums(dv, shape.kvTile);
@@ -487,7 +489,8 @@ void AttentionGradEmitter::addTransposed(Value weights, Value rows, Value sum,
   }
 }
 
-/// Computes dq += ds k for the keys that each strip of queries attends to.
+/// Computes dq += ds k in strips of queries (register tiles). The sum of a
+/// strip is over the keys that its queries attend to.
 void AttentionGradEmitter::addToQueries(Value firstQuery, Value rel,
                                         Value firstKey, Value rows) {
   for (ColumnChunk chunk : tiles.columnChunks()) {

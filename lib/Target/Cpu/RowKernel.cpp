@@ -12,10 +12,10 @@
 //   for (unit : units of the call) {
 //     zero the column partials of the unit;
 //     for (row : rows of the unit) {
-//       Row values of level 0;
+//       Row values that need no sweep;
 //       for (block of 64 columns)     // sweep 0
 //         loads, arithmetic, reductions, stores;
-//       Row values of level 1; sweep 1; ...
+//       Row values that need sweep 0; sweep 1; ...
 //       Row stores;
 //     }
 //   }
@@ -26,9 +26,9 @@
 // reduction. At each column position, all loads precede all stores, since a
 // result may be stored in the memory of an operand (mayShareSlot).
 //
-// Codes that a row loads are decoded before its first sweep, one element after
-// another, into the stack. This takes about one cycle per element; the sweeps
-// then load vectors of decoded values.
+// If a row loads codes (quantized elements), they are decoded before its first
+// sweep, one after another, onto the stack. This takes about one cycle per
+// element; the sweeps then load vectors of decoded values.
 //
 // There are three kinds of kernels: over rows, over one long vector (flat
 // programs), and the epilogue of a GEMM, whose range of columns is given at run

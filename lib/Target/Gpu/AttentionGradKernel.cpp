@@ -75,7 +75,8 @@ private:
     Value lse; ///< Address of the lse of the first query.
   };
   QueryHead setQueryHead(Value head);
-  /// lse, and D = rowsum(dout * o) (`sums`), of the queries of a thread.
+  /// The values of lse and of D = rowsum(dout * o) for the queries of a thread.
+  /// `sums` has the values of D.
   struct Rows {
     Values lse, sums;
   };

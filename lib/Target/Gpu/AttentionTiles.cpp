@@ -110,8 +110,8 @@ void AttentionTiles::stage(const HeadRows &from, Value firstRow, int64_t count,
                            Value firstColumn, int64_t columns, Value to,
                            int64_t pitch, Value factor) {
   int64_t perRow = columns / from.width, pieces = count * perRow;
-  // The distance between the vectors (`pieces`) that a thread copies is a whole
-  // number of rows, so the address of each vector is the address of the
+  // A thread copies every kThreads-th of the vectors. kThreads vectors are a
+  // whole number of rows, so the address of each vector is the address of the
   // thread's first vector plus a constant.
   Value firstPiece = k.thread(), perRowValue = k.i64Constant(perRow);
   Value row = k.divUnsigned(firstPiece, perRowValue);
@@ -283,7 +283,8 @@ AttentionTiles::Values AttentionTiles::dropped(Value firstQuery,
       times(firstHead ? k.add(firstHead, head) : head, shape.length);
   Value globalSequence = k.add(firstSequence, sequence);
   constexpr int64_t words = kRandomKeys / kSide;
-  // The random word of key 64*b + 16*w + tx is word w of counter 16*b + tx.
+  // Key 64*b + 16*w + tx, with w < 4, uses word w of the Philox output for
+  // counter 16*b + tx.
   Value block = k.shiftRight(firstKey, llvm::Log2_64(words));
   Values result;
   for (int64_t i : llvm::seq(rowsPerThread())) {

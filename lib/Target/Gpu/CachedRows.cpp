@@ -308,8 +308,8 @@ void RowEmitter::emitMaximaSweep() {
           return next;
         });
   };
-  // All groups evaluate a block that is not whole, but only the group to which
-  // the block belongs uses the result.
+  // All groups of threads evaluate an incomplete column block, but only the
+  // group to which the block belongs uses the result.
   Value exists = active.all;
   auto runPart = [&](int64_t block) {
     Value isOwn = k.equal(group, k.i64Constant(block / sharedTiles));

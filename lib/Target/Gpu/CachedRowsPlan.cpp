@@ -158,7 +158,8 @@ bool planCachedRows(RowPlan &plan, const RowShape &shape, Alignments alignments,
   bool stagesAll =
       staged <= kKeptColumnBytes && bytes + staged <= kMostSharedBytes;
   if (!stagesAll) {
-    // Shifted column blocks need per-column values in shared memory.
+    // Column blocks that do not start with the row (blockAlignment > 1) need
+    // the per-column values in shared memory.
     if (kept.blockAlignment > 1)
       return false;
     kept.stagedBytes = 0;

@@ -130,7 +130,7 @@ private:
   FlashTiles tiles;
   unsigned oArg;
   Value shared;
-  Value scale, factor; ///< |scale| and |c|.
+  Value scale, factor; ///< |scale|; max(|scale| log2(e), kLeastFactor).
   Value firstQuery;
   OwnRows q;
 };

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 //   own_keys(block):                     // some keys of one key head
+//     c = scale log2(e);
 //     dk = dv = 0;                       // k, v, dk, dv in registers
 //     for (head : query heads of the key head)
 //       for (tile : tiles of queries) {  // two stages in shared memory
@@ -19,9 +20,9 @@
 //     store(scale dk, dv);
 //
 // Launch: see FlashBackward.h.
-// Shared: two stages (buffers), and -D of the current tile. A stage has one
-// tile each of q, dout and o, the lse of the tile's queries and, with dropout,
-// one mask per block of 64 own keys.
+// Shared: two stages (buffers), and the negated row sums -D of the current
+// tile. A stage has one tile each of q, dout and o, the lse of the tile's
+// queries and, with dropout, one mask per block of 64 own keys.
 // Bytes: k and v are read once, dk and dv are written once; each block reads
 // the rows of the queries that attend to its keys.
 //

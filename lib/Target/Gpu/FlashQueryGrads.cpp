@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 //   own_queries(block):                  // one block of queries of one head
+//     c = scale log2(e);
 //     dq = 0; D = rowsum(dout * o);      // q, dout, dq, lse, D in registers
 //     for (tile : tiles of keys) {       // two stages in shared memory
 //       wait(tile); __syncthreads(); copy_async(tile + 1);

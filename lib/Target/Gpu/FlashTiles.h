@@ -177,7 +177,8 @@ public:
   // Dropout
   //===--------------------------------------------------------------------===//
 
-  /// Sets the key of the op and the pointer to the random state.
+  /// Sets the key of the op's random numbers and the pointer to the random
+  /// state.
   void setRandom(Value rng, Value key);
   /// Stores 64 bits for each of `count` queries at address `to` in shared
   /// memory. The bits of a query indicate its dropped keys in the block of 64

@@ -33,9 +33,10 @@ FusionRules GpuBackend::getFusionRules() const {
   return rules;
 }
 
-/// Returns false if the program reduces a single row whose elements are sums of
-/// slices. A GPU assigns few threads to the row, and each thread would add the
-/// slices of many columns sequentially.
+/// Returns false if the program reduces a single row and loads sums of slices,
+/// that is, sums over the leading dimension of an operand. A GPU assigns few
+/// threads to the row, and each thread would add the slices of many columns
+/// sequentially.
 bool GpuBackend::mayFuse(const row::RowProgram &program) const {
   auto isReduction = [](const row::Node &node) {
     return node.kind == row::Kind::ReduceSum ||

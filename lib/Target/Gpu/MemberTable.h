@@ -12,7 +12,7 @@
 //   gpu.func @name(%table: !llvm.ptr {llvm.byval = array<members x
 //                      array<args x ptr<1>>>}, %imm0: i64, ..., %units: i64)
 //
-// Block (x, y) of the grid is block x of member y.
+// Block (x, y) of the grid is block x of launch y of the group.
 //
 //===----------------------------------------------------------------------===//
 

@@ -50,8 +50,9 @@ static int64_t sharesOf(const RopeShape &shape, int64_t parts) {
   int64_t heads = shape.rows / shape.period * shape.heads;
   int64_t bytes = elementBytes(shape.elementType);
   // Bytes per column of the head dimension at one position: 2 * heads * bytes,
-  // since every head is read and written, and angleBytes for cos and sin
-  // together, since each of them has headDim / 2 columns.
+  // because every head is read and written, and angleBytes for cos and sin.
+  // Each of these two has only headDim / 2 columns, so together they have one
+  // element per column.
   int64_t angleBytes = elementBytes(fullPrecision(shape.elementType));
   int64_t warps =
       1 + (2 * heads * bytes + angleBytes) / (angleBytes * kTablesPart);

@@ -183,8 +183,9 @@ void RowEmitter::startSweep(int32_t s) {
       spread(store.value);
 }
 
-/// Emits the random words of the columns that start at `column`. Each lane uses
-/// word column / 16 % 4 of its counter.
+/// Emits the random words of the columns that start at `column`. Philox
+/// computes four words from the counter of a lane; the lane uses word
+/// column / 16 % 4.
 Value RowEmitter::emitRandom(NodeId id, Value column) {
   std::array<Value, 4> words = emitRandomWords(id, column);
   Value word = k.bitAnd(k.shiftRight(column, 4), k.i64Constant(3));
@@ -194,7 +195,8 @@ Value RowEmitter::emitRandom(NodeId id, Value column) {
   return result;
 }
 
-/// Emits all four words of the counters of the columns that start at `column`.
+/// Emits all four words that Philox computes from the counter of each lane. The
+/// lanes hold the columns that start at `column`.
 std::array<Value, 4> RowEmitter::emitRandomWords(NodeId id, Value column) {
   const RandomSource &source = randoms[id];
   Value counter = k.add(k.shiftLeft(k.shiftRight(column, 6), 4),
@@ -507,8 +509,9 @@ Value RowEmitter::combineMaxima(const Node &node, Value partials) {
     return k.reduceLanes(
         partials, [&](Value x, Value y) { return emitCombine(k, node, x, y); });
   }
-  // With shifted column blocks, the index of a lane's partial depends on the
-  // shift of the row and is computed at run time.
+  // The first column block begins `blockShift` columns before the row. The
+  // index of a lane's partial depends on this shift and is computed at run
+  // time.
   Value first =
       k.sub(k.mul(laneInGroup(), k.i64Constant(k.width())), blockShift);
   SmallVector<Value> lanes;
@@ -594,8 +597,9 @@ void RowEmitter::emitSweep(int32_t s) {
       Value number = k.i64Constant(block);
       emitTile(number, positionAt(at(number), false), partials);
     };
-    // A shifted row has one block more than an unshifted row. The first block
-    // and the last two blocks of a shifted row may be partial.
+    // If the first block begins `blockShift` columns before the row, there is
+    // one block more, and the first block and the last two blocks may be
+    // partial.
     int64_t begin = blockShift ? 1 : 0;
     if (blockShift)
       runPart(0);

@@ -50,17 +50,18 @@ constexpr int64_t kThreads = 256;
 /// Number of groups of threads that keeps a large GPU busy.
 constexpr int64_t kWantedGroups = 4096;
 constexpr int64_t kMostRows = 24;
-/// If a flat kernel that sums slices would have fewer than kFewThreads threads,
-/// each thread processes only one or two elements, and blocks have kSmallBlock
-/// threads.
+/// A flat kernel treats all rows as one vector. If a flat kernel that sums
+/// slices would have fewer than kFewThreads threads, each thread processes only
+/// one or two elements, and blocks have kSmallBlock threads.
 constexpr int64_t kFewThreads = 1 << 15, kSmallBlock = 64;
 /// Number of vectors that each thread of a split kernel processes, that is,
-/// RowPlan::rowsPerGroup rows of RowPlan::spread vectors each. Applies to
-/// kernels without column sums in which rows have elements narrower than f32
-/// and groups share per-column values.
+/// RowPlan::rowsPerGroup rows of RowPlan::spread vectors each. In a split
+/// kernel, a group of threads processes only some columns of its rows. Applies
+/// to kernels without column sums in which rows have elements narrower than f32
+/// and the groups of a thread block share per-column values.
 constexpr int64_t kNarrowRows = 4;
-/// Random words per counter. The words of a counter belong to columns c, c +
-/// 16, c + 32 and c + 48.
+/// Random words per Philox counter. They are for four columns that are 16
+/// columns apart.
 constexpr int64_t kRandomWords = 4;
 /// Loads in flight per thread.
 constexpr int64_t kLoadsAtOnce = 8;
@@ -119,9 +120,9 @@ bool hasNarrowRows(const RowShape &shape) {
 
 namespace {
 
-/// Returns the number of adjacent columns per thread, for flat and split
-/// kernels: eight if all elements are narrow floats with sufficient alignment,
-/// otherwise four. Eight wider elements would need several accesses.
+/// Returns the number of adjacent columns per thread, for kernels without row
+/// reductions: eight if all elements are narrow floats with sufficient
+/// alignment, otherwise four. Eight wider elements would need several accesses.
 int64_t freeWidth(const RowShape &shape, Alignments alignments, bool isFlat) {
   bool isNarrow = true;
   forEachElement(shape, [&](unsigned arg, row::Type type, int64_t stride) {
@@ -173,10 +174,11 @@ int64_t groupsOf(const RowProgram &program, int64_t group) {
   return fits() ? groups : most;
 }
 
-/// If the groups of a thread block can process one chunk of rows together, sets
-/// RowPlan::tileBlocks and the members that depend on it. The more column
-/// blocks a tile has, the fewer barriers a row needs. Shared memory holds the
-/// column sums of the chunk and one tile of terms per group.
+/// If the groups of threads in a thread block can process one chunk of rows
+/// together, sets RowPlan::tileBlocks and the members that depend on it. The
+/// groups process their rows in tiles of `tileBlocks` column blocks, with
+/// barriers after each tile, so larger tiles need fewer barriers. Shared memory
+/// holds the column sums of the chunk and, for each group, the terms of a tile.
 void shareChunks(RowPlan &plan, const RowProgram &program) {
   int64_t columns = llvm::alignTo(program.cols, kBlock), staged = 0, sums = 0;
   for (const row::Node &node : program.nodes)
@@ -239,8 +241,9 @@ void planSplit(RowPlan &plan, const RowShape &shape, Alignments alignments) {
     int64_t loads = llvm::count_if(program.nodes, [](const row::Node &node) {
       return node.kind == Kind::Load && node.space == Space::Full;
     });
-    // With random numbers, a thread needs registers for all words of a counter
-    // per column, so divide the number of rows by the number of words.
+    // A random counter yields kRandomWords words, and all of them need
+    // registers. With random numbers, a thread therefore loads fewer rows at
+    // once, by this factor.
     int64_t words = isRandom ? kRandomWords : 1;
     uint64_t rows = kLoadsAtOnce / (words * std::max<int64_t>(loads, 1));
     plan.rowsAtOnce = std::clamp<int64_t>(

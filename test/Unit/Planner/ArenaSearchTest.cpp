@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs the search without the greedy orders, for every capacity around the
-// optimum of small problems.
+// Runs the exact search alone, without the greedy heuristic, for every capacity
+// around the optimum of small problems.
 //
 //===----------------------------------------------------------------------===//
 

@@ -57,7 +57,8 @@ TEST(ChainSimulate, SavesEverything) {
                                backward(1), backward(0)});
   EXPECT_EQ(cost.error, "");
   EXPECT_EQ(cost.time, 18);
-  // At the peak, memory holds a_0, all saved values, delta_3 and delta_2.
+  // At the peak, memory holds the input a_0, all saved values, and the
+  // gradients delta_3 and delta_2.
   EXPECT_EQ(cost.peak, 10 + 120 + 130 + 101 + 1 + 30);
   EXPECT_EQ(cost.peakOp, 3);
   EXPECT_EQ(cost.hostPeak, 21);
@@ -69,8 +70,9 @@ TEST(ChainSimulate, RecomputesFromACheckpoint) {
                              save(1), backward(1), save(0), backward(0)});
   EXPECT_EQ(cost.error, "");
   EXPECT_EQ(cost.time, 20);
-  // At the peak, in Backward(1), memory holds a_0, a_1, the saved values of
-  // stage 1, delta_2 and delta_1.
+  // At the peak, in Backward(1), memory holds the inputs a_0 and a_1 of stages
+  // 0 and 1, the saved values of stage 1, and the gradients delta_2 and
+  // delta_1.
   EXPECT_EQ(cost.peak, 10 + 20 + 130 + 30 + 20);
   EXPECT_EQ(cost.peakOp, 5);
   EXPECT_EQ(cost.hostPeak, 7);
@@ -95,8 +97,9 @@ TEST(ChainSimulate, CountsWorkspace) {
   int64_t peak = simulate(chain, ops).peak; // The peak is in Backward(1).
   chain.stages[1].options[0].backwardWorkspace = 5;
   EXPECT_EQ(simulate(chain, ops).peak, peak + 5);
-  // With a negative workspace, Backward(1) can overwrite delta_2 with delta_1,
-  // so the peak does not include delta_1.
+  // With a negative workspace, Backward(1) can overwrite the gradient delta_2
+  // of its output with the gradient delta_1 of its input, so the peak does not
+  // include delta_1.
   chain.stages[1].options[0].backwardWorkspace = -100;
   EXPECT_EQ(simulate(chain, ops).peak, peak - 20);
   chain.stages[1].fastForwardWorkspace = 1000;

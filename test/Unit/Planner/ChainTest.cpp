@@ -81,7 +81,8 @@ TEST(Chain, UnitChainsAreRevolve) {
   for (int64_t s = 1; s <= 7; ++s) {
     for (int64_t l = 1; l < 60; ++l) {
       // The budget of 1000 + s + 1 bytes suffices for the saved values of one
-      // stage, for s snapshots, one of which is a_0, and for the current value.
+      // stage, for s snapshots (one is the initial state), and for the current
+      // value.
       Chain chain;
       Stage stage;
       stage.input = 1;

@@ -108,10 +108,11 @@ ChainCost kiln::saveAll(const Chain &chain) {
 
 namespace {
 
-/// The set of values in memory. `alone` marks the values a_i that are stored
-/// separately from saved values. For each stage, `saved` is 0 if the stage has
-/// saved nothing, and otherwise the index of the option that it used, plus 1.
-/// The gradient of the value a_i with i = `reached` is in memory.
+/// The set of values in memory. Stage i computes a_{i+1} from a_i. `alone`
+/// marks the values a_i that are stored separately from saved values. For each
+/// stage, `saved` is 0 if the stage has saved nothing, and otherwise the index
+/// of the option that it used, plus 1. The gradient of the value a_i with i =
+/// `reached` is in memory.
 struct Present {
   uint8_t alone[9] = {1};
   uint8_t saved[8] = {};

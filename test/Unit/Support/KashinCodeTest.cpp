@@ -230,8 +230,8 @@ TEST(KashinCode, ReferenceOfUniformCodesIsTheFormat) {
 
 TEST(KashinCode, FactorsAreFlat) {
   // A block with a single outlier is far from flat: the outlier is sqrt(128) =
-  // 11.3 times the root mean square. The largest levels of both factors are
-  // less than 2 times the root mean square.
+  // 11.3 times the root mean square. The code stores the block as two factors,
+  // whose largest levels are less than 2 times the root mean square.
   std::vector<float> values(KashinCode::blockElements, 0.f);
   values[17] = 1;
   for (int bits = KashinCode::leastBits; bits <= KashinCode::mostBits; ++bits) {

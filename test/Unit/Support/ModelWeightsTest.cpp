@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Includes cases S41 and S42 of the list of malformed files. The other cases
-// are in SafeTensorsMalformedTest.cpp and SafeTensorsTest.cpp.
+// Includes two of the cases S01 to S44 of malformed files: S41 and S42. The
+// other cases are in SafeTensorsMalformedTest.cpp and SafeTensorsTest.cpp.
 //
 //===----------------------------------------------------------------------===//
 

@@ -31,7 +31,8 @@ template <typename T> void check(int64_t elements) {
   for (char &byte : bytes)
     byte = static_cast<char>(generator());
   std::uniform_real_distribution<float> uniform(-0.5f, 2.0f);
-  for (int64_t i = 0; i <= layout.groups; ++i) { // The last is the offset.
+  // Set the nested scale of each group, then the offset of all scales.
+  for (int64_t i = 0; i <= layout.groups; ++i) {
     float number = uniform(generator);
     std::memcpy(bytes.data() + layout.nestedScalesAt + 4 * i, &number, 4);
   }

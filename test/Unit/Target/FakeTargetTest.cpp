@@ -67,7 +67,7 @@ struct Schedule {
   /// states.
   int64_t alignment = 0;
   int64_t pitch = 0;     ///< Row stride of padded rows; 0 if none.
-  int64_t epilogues = 0; ///< GEMMs with row ops on their tiles.
+  int64_t epilogues = 0; ///< Number of GEMMs with a fused epilogue.
   int64_t largestGroup = 1;
 };
 

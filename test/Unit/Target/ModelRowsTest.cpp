@@ -49,8 +49,8 @@ TEST_F(ModelRows, ValuesPerColumn) {
   runner.add(affineCase(), {{1, 64}, {130, 72}, {131, 200}, {129, 66}});
 }
 
-/// These programs contain no norm, so a row may be split among several thread
-/// groups.
+/// These programs contain no norm and thus no row reduction, so several thread
+/// groups may share a row.
 TEST_F(ModelRows, Dropout) {
   runner.add(dropoutAndAddCase(), {{6, 64}, {34, 72}, {66, 200}, {4, 70}});
   for (int64_t rows : {4, 70}) {

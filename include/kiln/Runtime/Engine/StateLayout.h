@@ -119,9 +119,10 @@ private:
     int64_t length = 0, part = 0, begin = 0, held = 0;
   };
 
-  /// Enumerates the runs in `range`. This is a range of the elements that
-  /// levels_[depth] divides or, after the last level, of the elements of this
-  /// rank. An index i in `range` is the index i + `shift` in the whole tensor.
+  /// Enumerates the runs in `range`. If `depth` is 0, this is a range of the
+  /// whole tensor, and otherwise of the elements that this rank has after the
+  /// first `depth` divisions. Index i in `range` is index i + `shift` in the
+  /// whole tensor.
   template <typename Body>
   void walk(std::size_t depth, const ElementRange &range, int64_t shift,
             Body &body) const {

@@ -21,7 +21,8 @@ using namespace mlir;
 using namespace kiln;
 using namespace kiln::checks;
 
-/// Checks C3: the initial values of a state are finite and fit its shape.
+/// Checks constraint C3: the initial values of a state are finite and fit its
+/// shape.
 static LogicalResult checkInit(StateOp state) {
   auto finite = [](std::initializer_list<FloatAttr> numbers) {
     return llvm::all_of(numbers, [](FloatAttr number) {
@@ -71,8 +72,8 @@ static LogicalResult checkInit(StateOp state) {
   return success();
 }
 
-/// Checks C4: an integer state is initialized with one integer that its type
-/// can represent, and is not trainable.
+/// Checks constraint C4: an integer state is initialized with one integer that
+/// its type can represent, and is not trainable.
 static LogicalResult checkIntegers(StateOp state) {
   auto type = dyn_cast<IntegerType>(state.getTensorType().getElementType());
   if (!type)
@@ -93,8 +94,8 @@ static LogicalResult checkIntegers(StateOp state) {
             "represent";
 }
 
-/// Checks C6: a quantized state is a frozen parameter with as many bytes as the
-/// encoding of its weight.
+/// Checks constraint C6: a quantized state is a frozen parameter with as many
+/// bytes as the encoding of its weight.
 static LogicalResult checkQuantized(StateOp state) {
   QuantizedAttr quantized = state.getQuantizedAttr();
   RankedTensorType type = state.getTensorType();
@@ -110,8 +111,9 @@ static LogicalResult checkQuantized(StateOp state) {
   return state.emitOpError("is quantized, expected a frozen parameter");
 }
 
-/// Checks C7: if the state is a shard, the mesh has the axes over which the
-/// tensor is divided, and the state has the type of a part of the tensor.
+/// Checks constraint C7: if the state is a shard, the mesh has the axes over
+/// which the tensor is divided, and the state has the type of a part of the
+/// tensor.
 static LogicalResult checkShardOf(StateOp state) {
   auto module = state->getParentOfType<ModuleOp>();
   RankedTensorType part = state.getPartType();
@@ -192,9 +194,9 @@ LogicalResult StateOp::verify() {
   return success();
 }
 
-/// Checks C5: if the state is a factor of an adapter of rank r, its shape is
-/// [r, inputs] for factor A or [outputs, r] for factor B, where `inputs` and
-/// `outputs` are the sizes of the adapted weight.
+/// Checks constraint C5: if the state is a factor of an adapter of rank r, its
+/// shape is [r, inputs] for factor A or [outputs, r] for factor B, where
+/// `inputs` and `outputs` are the sizes of the adapted weight.
 static LogicalResult checkAdapter(StateOp state,
                                   SymbolTableCollection &tables) {
   AdapterAttr adapter = state.getAdapterAttr();

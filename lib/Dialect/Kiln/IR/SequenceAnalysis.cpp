@@ -26,8 +26,8 @@ SequenceAnalysis::SequenceAnalysis(ProgramOp program) {
       fact = SequenceFact::perSequence(0, 0);
     } else {
       // Inputs other than tokens, targets, loss_scale, tp_rank and declared
-      // data are Opaque. The random state is Opaque, too, but the rules of
-      // random ops ignore the fact of the random state.
+      // data are Opaque (no property is proved). The random state is Opaque,
+      // too, but the rules of random ops ignore its SequenceFact.
       fact = SequenceFact::opaque(program, "lets its loss depend on an input "
                                            "other than tokens and targets");
     }

@@ -53,8 +53,8 @@ uint64_t dividedDims(mlir::RankedTensorType type, int64_t batch);
 SequenceFact inferRows(mlir::Operation *op, Facts operands,
                        size_t firstPerColumn);
 
-/// Maps a dimension of the operand to the dimension of the result that has the
-/// same elements in each part, if both are divided into one part per sequence.
+/// If the operand is divided along dimension `dim` into one part per sequence,
+/// returns the dimension that divides the result into the corresponding parts.
 /// Returns std::nullopt if the result has no such dimension.
 using DimMap = llvm::function_ref<std::optional<int64_t>(int64_t dim)>;
 

@@ -69,7 +69,7 @@ struct BuildSyncPass : kiln::impl::BuildSyncBase<BuildSyncPass> {
 
 private:
   /// Finds the states that ranks average: those that `train` writes, except
-  /// working copies.
+  /// mirrors (copies of parameters).
   LogicalResult findStates(ProgramOp train, SmallVectorImpl<StateOp> &states) {
     SymbolTable symbols(getOperation());
     for (WriteOp write : train.getBlock().getOps<WriteOp>()) {

@@ -270,9 +270,10 @@ bool ColumnGroups::canDivide(ArrayRef<int32_t> set) {
   return hasSource && hasSink && haveSameHeads;
 }
 
-/// Divides each set of linked groups that canDivide() accepts. Visits sets with
-/// wider blocks first, and sets with equally wide blocks in the order of the
-/// first matmuls that define values of the sets.
+/// Divides each set of linked groups that canDivide() accepts; linked groups
+/// must be divided together. Visits sets with wider blocks first, and sets with
+/// equally wide blocks in the order of the first matmuls that define values of
+/// the sets.
 void ColumnGroups::divide() {
   llvm::EquivalenceClasses<int32_t> linked;
   for (size_t i = 0; i < groups.size(); ++i)

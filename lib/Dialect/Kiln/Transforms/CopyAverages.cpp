@@ -31,9 +31,9 @@ static void writeMirrors(ModuleOp module, ArrayRef<WriteOp> writes) {
     }
 }
 
-/// Copies an average to the host. The wait for the copy and the write are
-/// placed before the next op that is not a copy, cast or write, such as a read
-/// of a state that a later collective averages.
+/// Copies the average that `write` stores to the host. Delays the wait for the
+/// copy, and the write, until the next op that is not a copy, cast or write.
+/// Such an op is, for example, a read of a state that is averaged later.
 static void copyOut(WriteOp write) {
   OpBuilder builder(write);
   Value value = write.getValue();

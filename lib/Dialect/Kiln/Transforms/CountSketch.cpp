@@ -5,12 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Ranks sum count sketches (M. Charikar, K. Chen and M. Farach-Colton, "Finding
-// Frequent Items in Data Streams", 2002) of matrices, which tell all ranks
-// where the largest elements of the sum are, and then sum these elements: N.
-// Ivkin et al., "Communication-efficient Distributed SGD with Sketching"
-// (NeurIPS 2019, arXiv:1903.04488). Each rank adds the elements that were not
-// summed to its next gradient.
+// Ranks first sum sketches of matrices. The sums tell all ranks where the
+// largest elements of the summed matrices are. The ranks then sum only these
+// elements, and each rank adds its other elements to its next gradient (N.
+// Ivkin et al., "Communication-efficient Distributed SGD with Sketching",
+// NeurIPS 2019, arXiv:1903.04488). The sketches are count sketches (M.
+// Charikar, K. Chen and M. Farach-Colton, "Finding Frequent Items in Data
+// Streams", 2002).
 //
 // A sketch has three tables. Row t of the matrix, times a random sign, is added
 // to row t mod k of a table with k rows. The numbers of rows of the tables are

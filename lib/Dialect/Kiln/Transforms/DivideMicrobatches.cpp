@@ -10,8 +10,9 @@
 // runs after them, when the positions of all commands are final.
 //
 // The backward segment begins with the loss, which is computed together with
-// its gradients. Consequently, all sums are computed in backward segments, and
-// the logits are not residuals.
+// its gradients. Consequently, all sums over micro-batches (of losses and
+// gradients) are computed in backward segments, and the logits are not
+// residuals.
 //
 //===----------------------------------------------------------------------===//
 

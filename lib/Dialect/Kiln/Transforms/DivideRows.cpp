@@ -56,7 +56,7 @@ private:
   /// depend on rows. The entries of sums over ranks (see isRoot()) are empty.
   llvm::MapVector<Operation *, RowDependence> divided;
   DenseMap<Value, Value> shards; ///< This rank's rows of a value.
-  DenseMap<Value, Value> shares; ///< The results of shareOf().
+  DenseMap<Value, Value> shares; ///< What divided ops read instead of a value.
 };
 
 } // namespace
@@ -218,10 +218,11 @@ bool RowDivider::isFixed(Value value) const {
                       [&](Value operand) { return isFixed(operand); });
 }
 
-/// Returns what ops on the rows of one rank read instead of `value`, which all
-/// ranks have: a kiln.share of `value`. If `value` is computed from states,
-/// shares the states instead and computes `value` again from them, so that the
-/// ranks sum the gradients of the states.
+/// Returns a kiln.share of `value`, which is the same on all ranks. Ops on the
+/// rows of one rank read this op instead of `value`, so that the ranks sum the
+/// gradient of `value`. If `value` is computed from states, shares the states
+/// instead and computes `value` again from them. The ranks then sum the
+/// gradients of the states.
 Value RowDivider::shareOf(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op || op->hasTrait<OpTrait::ConstantLike>() ||

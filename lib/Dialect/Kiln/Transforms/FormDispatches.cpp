@@ -5,13 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A group is a set of row ops over one row space that becomes one kernel.
-// Groups grow in program order: an op joins a group that computes or reads an
-// operand of the op. The group then moves to the position of the op if every
-// value would still be defined before its uses, and keeps its position
-// otherwise. Ops outside the group never move. A set of ops can be one kernel
-// if it has a row program. RowPrograms builds and caches this program for later
-// passes.
+// A group is a set of row ops that iterate over the same rows and columns and
+// become one kernel. Groups grow in program order: an op joins a group that
+// computes or reads an operand of the op. The group then moves to the position
+// of the op if every value would still be defined before its uses, and keeps
+// its position otherwise. Ops outside the group never move. A set of ops can be
+// one kernel if it has a row program, which contains the expressions for the
+// elements of its results (see RowProgram.h). RowPrograms builds and caches
+// this program for later passes.
 //
 //===----------------------------------------------------------------------===//
 

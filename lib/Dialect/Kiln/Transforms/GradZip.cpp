@@ -74,8 +74,8 @@ static RankedTensorType summedType(RankedTensorType gradient, int64_t rank) {
       {rank, std::max(gradient.getDimSize(0), gradient.getDimSize(1))}));
 }
 
-/// A matrix is compressed if the summed factor has at most half as many bytes
-/// as the matrix.
+/// A matrix is compressed if the factor that ranks sum has at most half as many
+/// bytes as the matrix.
 std::optional<int64_t> GradZip::bytesOf(RankedTensorType gradient) const {
   if (gradient.getRank() != 2)
     return std::nullopt;

@@ -80,7 +80,8 @@ LogicalResult Int8Sums::check() {
          << support::maxInt8Ranks << " ranks; use powersgd";
 }
 
-/// Returns the seed, the step and the first sequence of this rank.
+/// Returns the random state of this rank: a tensor of the seed, the step and
+/// the index of the first sequence.
 Value Int8Sums::random() {
   if (rng)
     return rng;

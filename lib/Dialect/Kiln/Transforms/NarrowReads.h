@@ -15,8 +15,8 @@ namespace kiln {
 /// Replaces `wide`, the value of a parameter, by `narrow`, the value of the
 /// same parameter in a narrower type. Replaces the uses for which `replaces`
 /// returns true, or all uses if `replaces` is null. Casts read `narrow`.
-/// Lookups return narrow rows, which are then converted. All other users read a
-/// cast of `narrow` to the type of `wide`.
+/// Embedding lookups return narrow rows, which are then converted. All other
+/// users read a cast of `narrow` to the type of `wide`.
 void replaceByNarrow(
     mlir::Value wide, mlir::Value narrow,
     llvm::function_ref<bool(mlir::OpOperand &)> replaces = nullptr);

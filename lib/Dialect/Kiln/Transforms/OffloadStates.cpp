@@ -94,7 +94,8 @@ private:
 
 } // namespace
 
-/// Moves the states that have a residency. Returns false if there are none.
+/// Moves the states whose residency attribute requires it to the host. Returns
+/// false if no state has this attribute.
 bool StateOffloader::moveStates() {
   llvm::DenseMap<StringAttr, Residency> residencies;
   for (StateOp state : module.getOps<StateOp>())
@@ -109,9 +110,9 @@ bool StateOffloader::moveStates() {
     bool moves = found != residencies.end();
     bool onHost = moves && found->second != Residency::Host;
     bool hasMirror = moves && found->second == Residency::Mirrored;
-    // A working copy that stays on the device is the mirror (the copy on the
-    // device) of its parameter, and so is a tensor that is gathered on the
-    // device.
+    // A parameter with a mirror has a copy on the device. A working copy, or a
+    // tensor that is gathered on the device, is itself this copy, so it stays
+    // there.
     if (moves && !(hasMirror && (update.copy || update.isGathered)))
       moveToHost(used);
     if (hasMirror && !update.isGathered)
@@ -295,9 +296,9 @@ void StateOffloader::takeShards() {
 /// Moves the updates to the host. The wait for copy i of a gradient, and the
 /// update that reads the copy, directly precede the start of copy
 /// i + kGradientsUnderWay, so that copies overlap with the backward pass. If
-/// the update also depends on later gradients, as with the norm of all
-/// gradients, only the wait is moved: the gradient then occupies host memory
-/// until the update, instead of device memory.
+/// the update also depends on later gradients, as when gradients are clipped by
+/// their global norm, only the wait is moved: the gradient then occupies host
+/// memory until the update, instead of device memory.
 ///
 /// If the gradients are sums over micro-batches, all copies could start at
 /// once. If no update depends on several sums, a copy starts only after the
@@ -326,8 +327,8 @@ void StateOffloader::moveUpdates() {
     return completionOf(gradient.operand->get()) != nullptr;
   };
   bool isReversed = llvm::any_of(gradients, isCompletion);
-  // The other gradients are sums over ranks, which are complete after the
-  // micro-batches.
+  // If only some gradients are sums over micro-batches, the others are sums
+  // over ranks, which are complete after the micro-batches.
   bool areCompletions = llvm::all_of(gradients, isCompletion);
   if (isReversed)
     std::reverse(gradients.begin(), gradients.end());
@@ -383,11 +384,12 @@ void StateOffloader::moveUpdates() {
   }
 }
 
-/// If the updates are the last ops of the program, as with the norm of all
-/// gradients, moves `deviceUpdates`, the updates on the device of states that
-/// are stored on the host, after the other updates. The copies of these states
-/// then use memory that the other updates have freed. The updates with the most
-/// bytes to copy come first, because nothing overlaps with the last copies.
+/// Moves `deviceUpdates`, the updates on the device of states that are stored
+/// on the host, after the other updates. The copies of these states then use
+/// memory that the other updates have freed. The updates with the most bytes to
+/// copy come first, because nothing overlaps with the last copies. Does nothing
+/// unless the updates are the last ops of the program, as when gradients are
+/// clipped by their global norm.
 void StateOffloader::orderDeviceUpdates() {
   if (!updatesComeLast(train, findUpdates(module, train)))
     return;

@@ -266,11 +266,11 @@ void CopyPlacer::copyOut(const MarkedValue &marked) {
   if (!gap)
     return;
   int64_t left = std::max(gap->left, gap->made + marked.lag) + 1;
-  // A copy to the host must not be in progress while a kiln.microbatches after
-  // the definition of the value is executed. The value is on the host in the
-  // gap, a sequence of commands that do not read the value. If the
-  // kiln.microbatches precedes the gap, do not insert the copy. If it is in the
-  // gap, wait for the copy before it.
+  // The value is on the host during the gap, a range of commands that do not
+  // read it. A copy to the host must not be in progress during a
+  // kiln.microbatches. If a kiln.microbatches is between the definition of the
+  // value and the gap, do not insert the copy. If one is in the gap, wait for
+  // the copy before this op.
   for (int64_t between = gap->made + 1; between < std::min(left, gap->back);
        ++between)
     if (isa<MicrobatchesOp>(order[between])) {
@@ -297,8 +297,8 @@ void CopyPlacer::copyOut(const MarkedValue &marked) {
 
 void CopyPlacer::copyIn(const CopyIn &in) {
   Location loc = in.source.getLoc();
-  // The copy ends before all of its readers, some of which may run before the
-  // command at position `end`.
+  // The copy ends before its first reader, which may precede the command at
+  // position `end`.
   Operation *last = order.inFrontOf(in.end);
   for (const Reader &reader : in.readers)
     if (Operation *op = reader.operand->getOwner();

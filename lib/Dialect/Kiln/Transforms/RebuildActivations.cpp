@@ -76,8 +76,8 @@ void Rebuilder::rebuild(const RebuiltOp &rebuilt) {
   if (!reader)
     return;
 
-  // Move each user that precedes G to after G. If G or an earlier op reads a
-  // result of such a user, do not recompute the residual.
+  // Move each user that precedes `reader` (G) to after it. If `reader` or an
+  // earlier op reads a result of such a user, do not recompute the residual.
   Operation *last = reader;
   SmallVector<Operation *> moving;
   for (Operation *user : users) {

@@ -29,7 +29,8 @@ struct ResidualEncoding {
   /// Backward ops that read the residual, in program order.
   llvm::SmallVector<mlir::Operation *, 2> readers;
 
-  /// Bits per element of a few-bit code; 0 for a sketch.
+  /// Bits per element of an encoded derivative; 0 for a sketch, whose few rows
+  /// are sums of rows of the residual with random signs.
   int64_t bits = 0;
   int64_t rows = 0; ///< Rows of the sketch.
   int64_t sequences = 0;

@@ -63,7 +63,8 @@ Sign FiniteAnalysis::signOf(const Node &node) const {
   };
   auto product = [&](NodeId a, NodeId b) {
     bool isKnown = a == b || least({a, b}) >= Sign::NonNegative;
-    return isKnown ? Sign::NonNegative : Sign::Any; // Can underflow to 0.
+    // A product of positive numbers can underflow to 0.
+    return isKnown ? Sign::NonNegative : Sign::Any;
   };
   auto sum = [&](Sign a, Sign b) {
     return std::min(a, b) == Sign::Any ? Sign::Any : std::max(a, b);
@@ -78,7 +79,8 @@ Sign FiniteAnalysis::signOf(const Node &node) const {
   }
   case Kind::Cast:
   case Kind::Round:
-    return std::min(of(in[0]), Sign::NonNegative); // Can underflow to 0.
+    // A positive number can underflow to 0.
+    return std::min(of(in[0]), Sign::NonNegative);
   case Kind::Sqrt:
   case Kind::ReduceSum:
   case Kind::ReduceMax:
@@ -134,8 +136,9 @@ bool FiniteAnalysis::isFinite() {
   return true;
 }
 
-/// Returns the space of an op if it has `rows` rows, or an equivalent space
-/// with `rows` rows, or std::nullopt if there is none.
+/// Returns the iteration space of an op if it has `rows` rows. Otherwise
+/// returns an equivalent space with `rows` rows, or std::nullopt if there is
+/// none.
 static std::optional<RowSpace> spaceOf(RowOpInterface op, int64_t rows) {
   RowSpace space = op.getRowSpace();
   if (space.rows == rows)

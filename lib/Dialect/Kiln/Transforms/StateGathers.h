@@ -31,13 +31,12 @@ void moveSourcesBefore(mlir::ValueRange values, mlir::Operation *position);
 /// moved to the block, and before the layers of ops are removed.
 void joinGathers(mlir::Block &block);
 
-/// Returns the first op of the backward segment of micro-batches that are not
-/// divided: the first op that reads the loss scale or a sum over micro-batches.
-/// If this op reads the result of a GEMM that computes logits, and all commands
-/// between the GEMM and this op belong to the loss, the segment begins with the
-/// GEMM. The all-gathers of states directly before the segment belong to it,
-/// too.
-/// The segment has at least the terminator.
+/// Returns the first op of the backward segment in `op`, which is not yet
+/// divided into segments: the first op that reads the loss scale or a sum over
+/// micro-batches. If this op reads the result of a GEMM that computes logits,
+/// and all commands between the GEMM and this op belong to the loss, the
+/// segment begins with the GEMM. The all-gathers of states directly before the
+/// segment belong to it, too. The segment has at least the terminator.
 mlir::Operation *findBackwardSegment(MicrobatchesOp op);
 
 } // namespace kiln

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A derivative f' is approximated by a function q with few values, so that the
-// backward pass needs only a few bits per element instead of x. The error is
-// measured as
+// backward pass needs only a few bits per element instead of the input x of f.
+// The error is measured as
 //
 //   error(q) = integral of (f'(x) - q(x))^2 w(x) dx
 //
@@ -57,8 +57,8 @@ private:
   StepFunction withBorders(const std::vector<int64_t> &cells) const;
 
   /// The integrals of w (`weight`), f w (`first`) and f^2 w (`second`) from the
-  /// start of the grid to each grid point, where w is the density of the
-  /// standard normal distribution.
+  /// start of the grid to each grid point, where f is the function to be fitted
+  /// and w is the density of the standard normal distribution.
   std::vector<double> weight, first, second;
 };
 

@@ -20,8 +20,8 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Returns true if `value` is defined before `op`, or would be after moving
-/// only state reads and views to before `op`.
+/// Returns true if `value` is defined before `op`, or can be defined before
+/// `op` by moving only state reads and views.
 static bool canExistBefore(Value value, Operation *op) {
   Operation *def = value.getDefiningOp();
   if (!def || def->getBlock() != op->getBlock() || def->isBeforeInBlock(op))

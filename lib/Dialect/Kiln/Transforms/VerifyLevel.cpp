@@ -92,8 +92,8 @@ LogicalResult LevelVerifier::checkWrites(ProgramOp program) {
   return success();
 }
 
-/// Checks that a program at the level 'planned' has expanded losses and fixed
-/// numerics.
+/// Checks a program at the level 'planned': losses are expanded into other ops,
+/// and the ops contain the choices that affect rounding.
 LogicalResult LevelVerifier::checkPlanned(ProgramOp program) {
   WalkResult walk = program.walk([&](Operation *op) -> WalkResult {
     if (isa<CrossEntropyOp, CrossEntropyGradOp, LinearCrossEntropyOp,

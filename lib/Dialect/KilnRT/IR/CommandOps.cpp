@@ -322,8 +322,8 @@ static LogicalResult verifyLibrary(GemmOp op) {
   return success();
 }
 
-/// C5: after transposition, 'a' is m x k, 'b' is k x n and 'c' is m x n, all
-/// with the same batch size.
+/// Verifies constraint C5 of kilnrt.gemm: after transposition, 'a' is m x k,
+/// 'b' is k x n and 'c' is m x n, all with the same batch size.
 static LogicalResult verifyExtents(GemmOp op) {
   int64_t rank = op.getMatrix(2).getMemRefType().getRank();
   for (unsigned i = 0; i < 3; ++i)

@@ -337,8 +337,8 @@ ViewOp OutputOp::getView() { return viewOf(getPlace()); }
 RankedTensorType InputOp::getTensorType() { return getView().getTensorType(); }
 RankedTensorType OutputOp::getTensorType() { return getView().getTensorType(); }
 
-/// C1: the memory locations of inputs and outputs are dense and in device
-/// memory, because the caller of the program accesses them.
+/// Verifies constraint C1 of inputs and outputs: their memory is dense and in
+/// the device arena, because the caller of the program accesses it.
 template <typename Boundary> static LogicalResult verifyBoundary(Boundary op) {
   ViewOp view = op.getView();
   SlotOp slot = view && view.isWellFormed() ? view.getSlotOp() : SlotOp();

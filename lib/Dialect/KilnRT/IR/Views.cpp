@@ -172,7 +172,8 @@ bool ViewOp::isDense() {
              elementBytes(type.getElementType(), type.getNumElements());
 }
 
-/// C3: the last stride is 1, and dimensions do not overlap.
+/// Returns true if constraint C3 of the op holds: the last stride is 1, and
+/// dimensions do not overlap.
 static bool hasSaneStrides(MemRefType type) {
   if (type.getLayout().isIdentity())
     return true;

@@ -29,11 +29,13 @@ struct Sizes {
 };
 using Bucket = std::vector<Sizes>;
 
-/// The number of f32 elements of the largest fragment.
+/// The number of f32 elements of the largest fragment, the unit in which shards
+/// are sent.
 constexpr int64_t fragment = RingCollective::fragmentBytes / 4;
 
 /// Buckets with fewer elements than ranks, with incomplete and empty shards,
-/// with more padding than needed, and with several fragments per shard.
+/// with more padding than needed, and with shards that are sent in several
+/// fragments.
 std::vector<Bucket> buckets(int ranks) {
   auto tight = [=](int64_t count) {
     return Sizes{count, (count + ranks - 1) / ranks};

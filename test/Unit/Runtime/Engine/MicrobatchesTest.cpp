@@ -20,8 +20,8 @@ using Json = nlohmann::json;
 
 namespace {
 
-/// Returns a description of the toy in which both micro-batches are in flight
-/// at the same time.
+/// Returns a description of the toy model in which its two micro-batches are in
+/// flight at the same time.
 Json inFlight(const std::string &order = "all-forward-first") {
   toy::Options options;
   options.order = order;
@@ -270,7 +270,7 @@ TEST_P(DamagedMicrobatchesTest, IsOneClearError) {
   expectOneClearError(inFlight(), "/programs/train", GetParam());
 }
 
-// Slots 10 and 12 are hidden and logits; slot 11 is row_loss.
+// The slots 10, 11 and 12 are 'hidden', 'row_loss' and 'logits'.
 INSTANTIATE_TEST_SUITE_P(
     Damages, DamagedMicrobatchesTest,
     testing::Values(

@@ -19,7 +19,7 @@ using namespace kiln;
 
 namespace {
 
-/// Returns a description of the toy in which slots have element types.
+/// Returns a description of the toy model in which slots have element types.
 nlohmann::json describeTyped() {
   nlohmann::json description = describe();
   for (nlohmann::json &program : description["programs"])
@@ -130,7 +130,8 @@ TEST_F(OpRepeatTest, SlotsSayWhatTheyHold) {
       << outcome.out;
 }
 
-/// The slot has two rows of four bytes, at its beginning and its end.
+/// The slot has two rows of four bytes, one at its beginning and one at its
+/// end. The bytes between them are a gap.
 TEST_F(OpRepeatTest, GapsBetweenRowsAreNoValue) {
   std::size_t record = firstRecord();
   std::string wrong = bytes_;

@@ -19,14 +19,14 @@ using Json = nlohmann::json;
 
 namespace {
 
-/// Returns the toy with two updates in each step: "train" executes the segment
-/// "end", which has the update, twice.
+/// Returns the toy model with two updates in each step: "train" executes the
+/// segment "end", which has the update, twice.
 Json withTwoUpdates() {
   Json json = describe();
   Json &train = json["programs"]["train"];
   train["order"].push_back("end");
-  // The slots of the toy do not overlap in memory, so all of them can be live
-  // in all commands.
+  // The slots of the toy model do not overlap in memory, so all of them can be
+  // live in all commands.
   for (Json &slot : train["slots"]) {
     slot["first"] = 0;
     slot["last"] = 14;
@@ -127,7 +127,8 @@ TEST_F(SegmentsRunTest, CopiesCrossTheBorder) {
   program["segments"].push_back({{"name", "rest"}, {"commands", rest}});
   program["order"].push_back("rest");
   EXPECT_EQ(train(json, "segments"), train(describeOffloaded(), "whole"));
-  // Move the update of U before the wait for the copy of its gradient.
+  // Move the update of the parameter 'U' before the wait for the copy of its
+  // gradient.
   Json &second = segmentOf(program, "rest");
   Json update = second[5];
   second.erase(5);

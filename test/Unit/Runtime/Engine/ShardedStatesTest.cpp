@@ -110,8 +110,9 @@ TEST(ShardedStatesTest, ShardsMayBeOnlyPadding) {
   EXPECT_EQ(StateLayout(state, mesh, 1).span().size(), 0);
 }
 
-/// Merges `parameter` into the state U of the offloaded toy, and `mirror` into
-/// U.device, the copy of U on the device. Reads the resulting description.
+/// Takes the description of a small model with offloading. Merges `parameter`
+/// into its state U, and `mirror` into U.device, the copy of U on the device.
+/// Reads the resulting description.
 Status readMirror(const Json &parameter, const Json &mirror) {
   Json json = describeOffloaded();
   json["mesh"] = {{{"name", "dp"}, {"size", 2}}, {{"name", "pp"}, {"size", 2}}};

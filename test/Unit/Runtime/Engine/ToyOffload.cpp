@@ -71,7 +71,7 @@ static void offloadTrain(Json &train, int64_t hiddenBack, int64_t momentE,
     tokenOfHidden = {0, 1};
   }
   Json gradU = device(findSlot(train, "grad_U")["offset"]);
-  std::vector<Json> old; // Indexed like trainProgram().
+  std::vector<Json> old; // The commands without offloading.
   for (const Json *command : allCommands(train))
     old.push_back(*command);
   Json gradientOfU = old[5], updateE = old[9], updateU = old[10];

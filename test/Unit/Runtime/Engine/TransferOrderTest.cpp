@@ -202,8 +202,8 @@ TEST(DamagedHostTest, AnyReplacedValueIsHandled) {
   json["link"] = {{"out_bytes_per_second", 1e8}, {"in_bytes_per_second", 2}};
   json["programs"].erase("evaluate");
   json["programs"].erase("generate");
-  // ProgramTest.cpp checks the members that this description shares with the
-  // toy.
+  // Test only what differs from the toy without offloading. ProgramTest.cpp
+  // tests the rest.
   auto isNew = [&](const std::string &path) {
     const std::string commands = "/commands/";
     std::size_t list = path.find(commands);

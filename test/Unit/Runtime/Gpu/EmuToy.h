@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Converts the toy of ToyProgram.h, with or without a host arena, to a program
-// for cuda-emu with the same commands and plan. Each kernel is one block, in
-// which one thread declares all accesses and then runs the CPU kernel.
+// Converts the toy model of ToyProgram.h, with or without a host arena, to a
+// program for cuda-emu with the same commands and plan. Each kernel is one
+// block, in which one thread declares all accesses and then runs the CPU
+// kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +19,7 @@
 
 namespace kiln::runtime::toy {
 
-/// Converts a description of the toy to target cuda-emu.
+/// Converts a description of the toy model to the target cuda-emu.
 nlohmann::json emulated(nlohmann::json description);
 
 /// The size of the kernel table: the device kernels, then the host kernels.

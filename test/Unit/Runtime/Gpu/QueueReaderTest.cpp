@@ -20,9 +20,10 @@ Result<ProgramFile> read(const Json &description) {
   return parseProgramFile(description.dump(), toy::emuKernelCount);
 }
 
-/// Returns the offloaded toy. The tests use these commands of `train`: 0 (a
-/// fill on the device), 2 (a gemm), 3 (a copy out), 6 (a wait), 7 (a copy in),
-/// 17 (a launch on the device) and 18 (a launch on the host).
+/// Returns the description of a toy model that offloads to the host, for an
+/// emulated GPU. The tests use these commands of its program `train`: 0 (a fill
+/// on the device), 2 (a gemm), 3 (a copy out), 6 (a wait), 7 (a copy in), 17 (a
+/// launch on the device) and 18 (a launch on the host).
 Json onGpu() { return toy::emulated(toy::describeOffloaded()); }
 
 TEST(QueueReaderTest, ReadsQueuesAndWaits) {

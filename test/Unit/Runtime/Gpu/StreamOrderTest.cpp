@@ -191,8 +191,8 @@ std::pair<int, int> removeEachWait(const Streams &whole) {
 }
 
 TEST(StreamOrderTest, FindsEveryWaitThatIsMissing) {
-  // The two idle waits only order the commands 'make_w' and 'again_w', whose
-  // buffer w no other command accesses.
+  // Five waits are necessary. The other two only order the commands 'make_w'
+  // and 'again_w', whose buffer w no other command accesses.
   EXPECT_EQ(removeEachWait(Streams(thereAndBack())), std::pair(5, 2));
   Streams train(toy::emulated(toy::describeOffloaded()), "train");
   EXPECT_EQ(train.check(), "");

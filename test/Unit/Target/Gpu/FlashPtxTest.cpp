@@ -38,7 +38,7 @@ protected:
   FlashPtx() : context(mlir::MLIRContext::Threading::DISABLED) {
     context.loadDialect<mlir::gpu::GPUDialect>();
   }
-  /// Emits both kernels of the case into a module.
+  /// Emits the forward and the backward kernel of the case into a module.
   mlir::OwningOpRef<mlir::ModuleOp> emit() {
     const Case &c = GetParam();
     mlir::OpBuilder b(&context);

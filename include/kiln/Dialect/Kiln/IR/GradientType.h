@@ -13,8 +13,8 @@
 namespace kiln {
 
 /// Returns the type of the gradient of a value of `type`: `type` with elements
-/// of type f32 if its element type is storage-only (see isComputedReal()), and
-/// `type` itself otherwise.
+/// of type f32 if its element type is one that programs store but do not
+/// compute with (see isComputedReal()), and `type` itself otherwise.
 mlir::RankedTensorType gradientType(mlir::RankedTensorType type);
 
 } // namespace kiln

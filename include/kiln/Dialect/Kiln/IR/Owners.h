@@ -50,7 +50,8 @@ mlir::DenseI64ArrayAttr ownersAttr(mlir::MLIRContext *context,
 mlir::IntegerAttr ownerAttr(mlir::MLIRContext *context, int64_t owner);
 
 /// For each value of a program that only one rank has: this rank, the owner.
-/// The program may be at any level from the step level to the dispatched level.
+/// The program may be at any level of the pipeline, from the step level to the
+/// dispatched level.
 /// Later changes of the program are not taken into account.
 class Owners {
 public:

@@ -196,10 +196,11 @@ struct RowProgram {
 /// mayShareSlot() use the same assignment.
 ///
 /// A store of kind Full is executed in the first sweep that can compute its
-/// value. Later sweeps that need the value load it from the result. Exception:
-/// if no reduction in this sweep and no later sweep needs the value, the store
-/// is executed in the last sweep that
-/// - evaluates the value or all of its inputs for another purpose, or
+/// value, and later sweeps that need the value load it from the result. But if
+/// no later sweep loads the result, and no reduction of the first sweep needs
+/// the value, the store moves to the last sweep that, even without the store,
+/// - evaluates the value,
+/// - evaluates all inputs of the value, none of which is a load, or
 /// - loads element (r, c) of an operand on which the value depends and which
 ///   has the element type of the result. The result may then share the slot of
 ///   this operand.

@@ -74,9 +74,9 @@ enum class StageCut {
 
 class StageChain {
 public:
-  /// Builds the chain of a train program at the step level or the planned
-  /// level. The chain has no stages if the program has no backward pass or no
-  /// cut.
+  /// Builds the chain of a train program, which must be at the level Step or
+  /// Planned (see Levels.h). The chain has no stages if the program has no
+  /// backward pass or no cut.
   explicit StageChain(ProgramOp program, StageCut cut = StageCut::Everywhere);
 
   llvm::ArrayRef<ForwardStage> stages() const { return chain; }

@@ -68,8 +68,8 @@ void DropoutOp::setShardOfRows(Value rank, int64_t rows) {
   getRankMutable().assign(rank);
 }
 
-/// The mask differs between sequences, so even a shared value becomes
-/// PerSequence.
+/// The mask differs between sequences. Therefore the result is PerSequence (has
+/// one slice per sequence) even if x does not depend on the sequences.
 void DropoutOp::inferSequences(Facts operands, int64_t batch,
                                MutableFacts results) {
   const SequenceFact &x = operands[0];

@@ -260,8 +260,8 @@ RowSpace ShardPositionsOp::getRowSpace() {
 
 /// Row programs have no integer division, so computes row / period as the
 /// integer part of (row + 1/2) / period in f64. The exact quotient differs from
-/// every integer by at least 1 / (2 period), and rows are below 2^31 (C1), so
-/// rounding does not change the integer part.
+/// every integer by at least 1 / (2 period), and the op requires that rows are
+/// below 2^31, so rounding does not change the integer part.
 LogicalResult ShardPositionsOp::buildRows(RowBuilder &rows) {
   NodeId rank = rows.scalar(getRank());
   if (!hasSpace(rows, getRowSpace()) || rank < 0)

@@ -168,9 +168,9 @@ void MatmulOp::inferSequences(Facts operands, int64_t batch,
   if (!getAccumulate())
     return;
   results[0] = inferSum(*this, {results[0], operands[2]});
-  // A result may be Mixed only if the op is linear in all operands jointly. A
-  // matmul is linear in each factor but not in both jointly, so replace Mixed
-  // by Opaque.
+  // A result may be Mixed (a sum of terms that scale differently) only if the
+  // op is linear in all operands jointly. A matmul is linear in each factor but
+  // not in both jointly, so replace Mixed by Opaque (nothing is proved).
   if (results[0].isMixed())
     results[0] =
         SequenceFact::opaque(*this, "adds a matmul to a term that does not "

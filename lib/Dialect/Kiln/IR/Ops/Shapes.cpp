@@ -513,8 +513,8 @@ OpFoldResult ConcatOp::fold(FoldAdaptor) {
                                  : OpFoldResult();
 }
 
-/// Concatenation along the dimension that splits into sequences destroys the
-/// split.
+/// A concatenation along the dimension that has one part per sequence gives a
+/// result without such parts.
 void ConcatOp::inferSequences(Facts operands, int64_t batch,
                               MutableFacts results) {
   // The result is the sum of the padded operands, so apply the rule of
