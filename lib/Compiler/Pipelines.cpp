@@ -196,9 +196,8 @@ Result<OffloadSet> OffloadSet::parse(StringRef list) {
                     "moments, parameters, each once, separated by commas");
     if (!share) {
       if (part != name)
-        return refuse(part, "activations without a share: with "
-                            "--memory-budget=SIZE, the planner chooses which "
-                            "activations are offloaded");
+        return refuse(part, "activations without a fraction: to offload only "
+                            "some activations, pass --memory-budget=SIZE");
       set.activations = true;
       continue;
     }

@@ -55,9 +55,10 @@ Status ScheduledEngine::prepare() {
   Status status = withDiagnostics(module.getContext(), [&]() -> LogicalResult {
     for (int64_t bytes : {height, host})
       if (bytes < 0 || bytes > kLargestArena)
-        return arenaOp.emitOpError("has a height of ")
-               << bytes << " bytes, expected 0 to " << kLargestArena
-               << ", the largest arena that the interpreter supports";
+        return arenaOp.emitOpError("reserves ")
+               << bytes
+               << " bytes, but the interpreter supports arenas of 0 to "
+               << kLargestArena << " bytes";
     for (rt::ProgramOp op : module.getOps<rt::ProgramOp>()) {
       auto program = ScheduledProgram::build(op);
       if (failed(program))

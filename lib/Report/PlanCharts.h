@@ -45,8 +45,9 @@ std::string arenaChart(const PlanFigures &plan, size_t &drawn, size_t &total);
 /// text, one line per ring slot (number of a micro-batch in flight).
 std::string orderTable(llvm::ArrayRef<abi::SegmentRun> runs, size_t most);
 
-/// Returns an SVG chart of the first `most` executions of segments, with a row
-/// per ring slot. Bars connect the two segments of a micro-batch.
+/// Returns an SVG chart of the first `most` executions of segments. The chart
+/// has a row for each ring slot, in which micro-batches store their values one
+/// after the other. Bars connect the two segments of a micro-batch.
 std::string orderChart(llvm::ArrayRef<abi::SegmentRun> runs, size_t most);
 
 } // namespace kiln::report

@@ -89,7 +89,7 @@ Result<InputFile> InputFile::openSibling(const std::string &directory,
   std::string blob = blobOfSnapshot(directory, path);
   if (blob.empty())
     return Status::badInput("'" + path +
-                            "' is a symbolic link that is not followed; "
+                            "' is a symbolic link, which is not followed; "
                             "replace the link with the file");
   fd = ::open(blob.c_str(), kOpenFlags | O_NOFOLLOW);
   return adopt(fd, errno, path);

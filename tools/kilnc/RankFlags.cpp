@@ -58,12 +58,12 @@ static cl::opt<std::string> compressGradients(
     "compress-gradients", cl::cat(optionCategory), cl::value_desc("SCHEME"),
     cl::desc(
         "compress the gradients that data-parallel ranks sum, an approximation "
-        "for slow networks: int8 sums codes of 8 bits; powersgd:R sums two "
-        "factors of rank R for each matrix; gradzip:R sums only one of the two "
-        "in each step, in turns; count-sketch:C sums "
-        "sketches that are C times smaller, and then the elements that the "
-        "sketches show to be large; "
-        "requires --mesh=dp=N"));
+        "for slow networks: int8 sums 8-bit codes; powersgd:R sums two factors "
+        "of rank R for each matrix; gradzip:R sums one factor of rank R per "
+        "step, alternately the left and the right; count-sketch:C sums "
+        "sketches that are C times smaller than the gradients, and then the "
+        "elements that are large according to the sketches; requires "
+        "--mesh=dp=N"));
 
 Status kiln::readRankFlags(CompileOptions &options) {
   options.mesh = mesh;

@@ -149,8 +149,8 @@ static cl::opt<std::string> simulateLink(
              "this rate, such as 120MB/s"));
 static cl::opt<std::string> simulateNetwork(
     "simulate-network", cl::cat(category), cl::value_desc("RATE"),
-    cl::desc("simulate a network between the ranks of --mesh: a rank sends to "
-             "another one at this rate, such as 120MB/s"));
+    cl::desc("simulate a network between the ranks of --mesh: limit the rate "
+             "at which one rank sends to another, such as 120MB/s"));
 static cl::opt<std::string> report(
     "report", cl::cat(category), cl::value_desc("FILE"),
     cl::desc("also write the memory plan: a page (.html), its data (.json), or "

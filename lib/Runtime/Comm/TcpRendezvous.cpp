@@ -249,7 +249,7 @@ Status Rendezvous::connectTo(int rank, const TcpAddress &address) {
     if (status.ok())
       status = socket->receiveAll(&answer, sizeof answer, deadline_);
     if (status.ok() && answer.magic != answerMagic)
-      status = Status::error("a program other than a rank has answered");
+      status = Status::error("a program that is not a rank has answered");
     if (!status.ok()) {
       problem = status.message();
       std::this_thread::sleep_for(std::chrono::milliseconds(50));

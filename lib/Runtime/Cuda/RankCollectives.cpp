@@ -299,8 +299,9 @@ Status kiln::runtime::cuda::waitForStream(const CudaResources &resources,
       Status status = groups->asynchronousError();
       World &world = groups->world();
       if (status.ok() && clock.seconds() >= double(world.peerTimeout()))
-        status = Status::error(silenceText("work of the GPU", world) +
-                               ", or the work takes longer than this");
+        status =
+            Status::error(silenceText("work of the GPU", world) +
+                          ", or the work takes longer than --peer-timeout");
       // World::fail() ends the process. Communicators are not aborted first,
       // because ncclCommAbort would wait until all graphs that contain their
       // collectives are destroyed.

@@ -17,8 +17,8 @@ namespace kiln::runtime {
 
 static Status unlike(const std::string &what, const std::string &a,
                      const std::string &b, const char *advice) {
-  return Status::badInput("A and B cannot be compared: " + what + " is " + a +
-                          " in A and " + b + " in B; " + advice);
+  return Status::badInput("executables A and B cannot be compared: " + what +
+                          " is " + a + " in A and " + b + " in B; " + advice);
 }
 
 static constexpr const char *compileAlike =

@@ -34,7 +34,8 @@ CollectiveElements CommandReader::readElements(const Node &place,
   for (int64_t distance :
        {elements.ref.offset, elements.ref.stride, elements.ref.ring})
     if (distance % elementBytes)
-      place.fail("is not at a multiple of " + std::to_string(elementBytes) +
+      place.fail("has an offset, stride or ring that is not a multiple of " +
+                 std::to_string(elementBytes) +
                  " bytes, the size of an element");
   return elements;
 }

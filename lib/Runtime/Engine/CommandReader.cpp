@@ -154,7 +154,7 @@ void CommandReader::readCall(const Node &node, Command &command) {
     Immediate immediate = {entry.element(0).integer(),
                            entry.element(1).integer()};
     if (!checkedAdd<int64_t>(immediate.value, immediate.afterFirst))
-      entry.fail("has a sum value + after_first that exceeds 64 bits");
+      entry.fail("is too large: value + after_first exceeds 64 bits");
     call.immediates.push_back(immediate);
   }
 }

@@ -155,7 +155,7 @@ static void readMesh(const Node &node, Description &description) {
         name.fail("is " + inQuotes(axis.name) + ", the name of another axis");
     if (!node.failed() && axis.size > maxRanks / description.ranks())
       size.fail("is " + std::to_string(axis.size) +
-                ", but the mesh may have at most " + std::to_string(maxRanks) +
+                ", which gives the mesh more than " + std::to_string(maxRanks) +
                 " ranks");
     if (!node.failed())
       description.mesh.axes.push_back(std::move(axis));
@@ -303,16 +303,18 @@ static Division readDivision(const Node &node, const support::Mesh &mesh,
   int64_t part = division.elements / division.blocks;
   if (division.elements % division.blocks != 0 || part > length ||
       checkedMul(ranks, part).value_or(length) < length)
-    elements.fail("is " + std::to_string(division.elements) +
-                  ", expected a multiple of " +
-                  std::to_string(division.blocks) + " from " +
-                  std::to_string(division.blocks *
-                                 (length / ranks + (length % ranks != 0))) +
-                  " to " + std::to_string(count) + ", because " +
-                  std::to_string(ranks) + " ranks divide " +
-                  std::to_string(count) + " elements in " +
-                  std::to_string(division.blocks) +
-                  (division.blocks == 1 ? " block" : " blocks"));
+    elements.fail(
+        "is " + std::to_string(division.elements) +
+        ", expected a multiple of " + std::to_string(division.blocks) +
+        " from " +
+        std::to_string(division.blocks *
+                       (length / ranks + (length % ranks != 0))) +
+        " to " + std::to_string(count) + ", because " + std::to_string(ranks) +
+        " ranks share " +
+        (division.blocks == 1
+             ? "a block"
+             : "each of " + std::to_string(division.blocks) + " blocks") +
+        " of size " + std::to_string(length));
   return division;
 }
 
@@ -379,7 +381,7 @@ static AdapterPart readAdapter(const Node &node) {
   Node factor = node.at("factor");
   std::string name = factor.text();
   if (!node.failed() && name != "a" && name != "b")
-    factor.fail("is " + inQuotes(name) + ", expected a or b");
+    factor.fail("is " + inQuotes(name) + ", expected 'a' or 'b'");
   part.factor = name == "b" ? AdapterPart::Factor::B : AdapterPart::Factor::A;
   part.of = node.at("of").text();
   part.isTransposed = node.at("transposed").boolean();

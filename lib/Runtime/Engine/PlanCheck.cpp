@@ -160,8 +160,8 @@ Status PlanCheck::checkWrites(size_t index) {
              : "each command changes only its results (" +
                    std::to_string(watch.watchedPages()) + " of " +
                    std::to_string(watch.totalPages()) + " pages watched)",
-         "nothing else",
-         watch.violation().empty() ? "nothing else" : watch.violation(),
+         "no other change",
+         watch.violation().empty() ? "no other change" : watch.violation(),
          watch.violation().empty());
 
   int64_t planned = 0;

@@ -149,19 +149,20 @@ static void checkMirror(const Node &node, const ProgramFile &file,
   bool gathers = gathersLast(parameter, mirror);
   if (!gathers && parameter.shape != mirror.shape)
     return of.fail(
-        "is a parameter whose shape differs from that of the mirror");
+        "is a parameter whose shape differs from that of this state, its copy");
   if (parameter.globalShape != mirror.globalShape ||
       (!gathers && (parameter.shard != mirror.shard ||
                     !(parameter.divisions == mirror.divisions))))
     return of.fail(
-        "is a parameter whose shard differs from that of the mirror");
+        "is a parameter whose shard differs from that of this state, its copy");
   if (!isConvertible(parameter.type, mirror.type))
-    return of.fail("is a parameter whose elements do not convert to those of "
-                   "the mirror");
+    return of.fail(
+        "is a parameter whose dtype does not convert to the dtype of "
+        "this state, its copy");
   if (!gathers && parameter.type == mirror.type &&
       file.statePlaces[index].arena == file.statePlaces[found->second].arena)
-    of.fail("is a parameter with the same dtype and in the same arena as the "
-            "mirror, expected a different dtype or arena");
+    of.fail("is a parameter with the same dtype and arena as this state, its "
+            "copy, expected a different dtype or arena");
 }
 
 /// Checks a state that stores a factor of an adapter: the adapted weight must
@@ -183,8 +184,8 @@ static void checkAdapter(const Node &node, const ProgramFile &file,
   if (weight.role != StateRole::Parameter || weight.adapter ||
       weight.weightShape().size() != 2 || state.role != StateRole::Parameter)
     return adapter.at("of").fail(
-        "is invalid: a state with 'adapter' must have role 'parameter', and "
-        "must adapt a parameter that has two dimensions and no 'adapter'");
+        "is invalid: the adapter and the weight that it adapts must have "
+        "role 'parameter', and the weight must be a matrix without 'adapter'");
   bool isA = part.factor == AdapterPart::Factor::A;
   int64_t size = weight.weightShape()[isA == part.isTransposed ? 0 : 1];
   int64_t rank = description.lora->rank;
@@ -213,8 +214,8 @@ static void checkAdapters(const Node &states, const ProgramFile &file) {
   }
   for (auto &[weight, counts] : factors)
     if (counts[0] != 1 || counts[1] != 1)
-      states.fail("has " + std::to_string(counts[0]) + " factors a and " +
-                  std::to_string(counts[1]) + " factors b of the adapter of " +
+      states.fail("has " + std::to_string(counts[0]) + " factors 'a' and " +
+                  std::to_string(counts[1]) + " factors 'b' for weight " +
                   inQuotes(weight) + ", expected one of each");
   if (description.lora && factors.empty())
     states.fail("has no adapters, but the description has 'lora'");
@@ -229,7 +230,7 @@ static void readStates(const Node &states, ProgramFile &file) {
     if (node.failed())
       return;
     if (!indexes.emplace(state.name, i).second)
-      node.fail("has the name of another state");
+      node.fail("has the same name as another state");
     Node bytes = node.at("bytes");
     if (bytes.integer(0) != state.bytes())
       bytes.fail("is not the number of bytes of a tensor with this shape and "

@@ -59,7 +59,7 @@ void CommandReader::checkExecutions(const Node &node, const Ref &ref,
   auto refuse = [&](std::size_t element, int64_t value) {
     node.element(element).fail(
         "is " + std::to_string(value) +
-        ", expected 0 in a segment outside of the micro-batches");
+        ", expected 0 in a segment that is not repeated for each micro-batch");
   };
   if (segment_.microbatches == 0) {
     if (ref.stride != 0)
@@ -98,8 +98,8 @@ Ref CommandReader::readRef(const Node &node, int64_t bytes) {
     ref.arena = ArenaKind::Host;
   }
   if (size != 2 && size != 3) {
-    node.fail("is not [offset, stride] or [offset, stride, ring], either with "
-              "\"host\" as an optional last element");
+    node.fail("is not [offset, stride] or [offset, stride, ring], optionally "
+              "followed by \"host\"");
     return ref;
   }
   ref.offset = readOffset(node.element(0), bytes, file_, ref.arena);
@@ -120,8 +120,8 @@ Token CommandReader::readToken(const Node &node) const {
     return token;
   }
   if (node.size() != 2) {
-    node.fail("is neither a number nor [number, 1], a list that gives each "
-              "micro-batch in flight its own token");
+    node.fail("is neither a number nor [number, 1], which gives each "
+              "micro-batch in flight its own transfer token");
     return token;
   }
   Node number = node.element(0), ring = node.element(1);
@@ -133,11 +133,11 @@ Token CommandReader::readToken(const Node &node) const {
     ring.fail("is " + std::to_string(token.ring) + ", expected 1");
   else if (segment_.microbatches == 0)
     node.fail("is [number, 1], which gives each micro-batch in flight its own "
-              "token, but the segment is outside of the micro-batches: "
-              "expected a number");
+              "transfer token, but the segment is not repeated for each "
+              "micro-batch: expected a number");
   else if (!checkedAdd<int64_t>(token.number, segment_.slots))
-    number.fail("is too large: the tokens of the micro-batches in flight "
-                "exceed 64 bits");
+    number.fail("is too large: the numbers of the transfer tokens exceed 64 "
+                "bits");
   return token;
 }
 

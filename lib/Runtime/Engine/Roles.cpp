@@ -81,8 +81,8 @@ void checkRoles(const Node &roles, const Description &description) {
 Status requireOneRole(const Description &description) {
   auto refuse = [](const std::string &problem) {
     return Status::error("the program description " + problem +
-                         ", but this version of kiln runs one role with one "
-                         "rank: compile the model for one rank");
+                         ", but this version of kiln runs only programs of a "
+                         "single rank: compile the model for one rank");
   };
   if (description.roles.size() != 1)
     return refuse("has " + std::to_string(description.roles.size()) + " roles");
@@ -103,8 +103,8 @@ Status requireKnownAxes(const Description &description) {
       return Status::error(
           "the mesh of the program description has " +
           std::to_string(axis.size) + " ranks on axis " + inQuotes(axis.name) +
-          ", but this version of kiln has ranks on the axes " +
-          inQuotes(dataAxis) + " and " + inQuotes(tensorAxis) + " only");
+          ", but this version of kiln supports only the axes " +
+          inQuotes(dataAxis) + " and " + inQuotes(tensorAxis));
   return requireOneRole(description);
 }
 

@@ -49,7 +49,7 @@ void SegmentReader::readNames() {
     Node name = entries_.emplace_back(segments_.element(i)).node.at("name");
     if (!indexes_.emplace(name.text(), i).second)
       name.fail("is " + inQuotes(name.text()) +
-                ", the name of another segment");
+                ", but an earlier segment has the same name");
   }
 }
 
@@ -65,8 +65,8 @@ void SegmentReader::addPlace(const Node &name, const SegmentContext &context) {
       (context.microbatches > 0 || entry.context.microbatches > 0))
     name.fail(
         "is " + inQuotes(text) +
-        ", a segment of the micro-batches, which 'order' may contain only "
-        "once");
+        ", which 'order' contains twice, but a segment of the micro-batches "
+        "may occur only once");
   ++entry.uses;
   entry.context = context;
   places_.push_back({found->second, 0});

@@ -52,8 +52,8 @@ static void readRows(const Node &node, Slot &slot) {
     node.fail("has rows of " + std::to_string(slot.rowBytes) +
               " bytes with a pitch of " + std::to_string(slot.rowPitch) +
               " bytes; the pitch must be larger than a row, and the last row "
-              "must end with the slot, at byte " +
-              std::to_string(slot.bytes));
+              "must end at byte " +
+              std::to_string(slot.bytes) + ", the end of the slot");
 }
 
 /// Reads Slot::type.

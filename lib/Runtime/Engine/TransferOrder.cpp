@@ -284,10 +284,10 @@ void TransferOrder::checkLives(const Transfer &transfer, std::size_t wait,
     if (!staysLive(transfer, end.blocks, wait, run))
       return fail(wait, "(" + title(wait, run) + ") waits for " +
                             titleAndPlace(transfer) +
-                            ", but no slot that is live from the start to the "
-                            "end of this " +
-                            noun(transfer) + " contains the bytes that are " +
-                            (end.isWritten ? "written" : "read"));
+                            ", but the bytes that this " + noun(transfer) +
+                            (end.isWritten ? " writes" : " reads") +
+                            " are in no slot that is live from its start to "
+                            "this copy_wait");
 }
 
 void TransferOrder::wait(std::size_t index, const abi::SegmentRun &run) {

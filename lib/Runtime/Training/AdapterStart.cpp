@@ -36,13 +36,13 @@ Result<std::string> AdapterStart::baseOfAdapter() const {
   if (adapter_->base && adapter_->base->path.empty()) {
     if (options_.fromScratch && options_.seed == adapter_->seed)
       return std::string();
-    return usage("was trained on a base model with initial values instead of "
-                 "weights: give --from-scratch --seed=" +
+    return usage("was trained on a randomly initialized base model: give "
+                 "--from-scratch --seed=" +
                  std::to_string(adapter_->seed));
   }
   if (options_.fromScratch)
-    return usage(
-        "was trained on a base model with weights: leave --from-scratch out");
+    return usage("was trained on a base model whose weights came from a file: "
+                 "leave --from-scratch out");
   if (!options_.base.empty())
     return options_.base;
   std::error_code error;

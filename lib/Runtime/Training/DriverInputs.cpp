@@ -439,8 +439,8 @@ void Driver::warnOfBytes() const {
     add("the text of --generate");
   if (!what.empty())
     warn("the model's vocabulary has " + std::to_string(vocabulary) +
-         " tokens, but each byte of a text is used as one token, because the "
-         "executable has no tokenizer; this applies to " +
+         " tokens, but the executable has no tokenizer, so each byte is one "
+         "token in " +
          what);
 }
 

@@ -226,7 +226,7 @@ Status adoptChoices(const ResumePoint &point, Options &options,
   if (rates.ok() || !point.record.trajectory)
     return rates;
   return usage(rates.message() +
-               "; flags that are not given have the values of checkpoint " +
+               "; flags that are not given take their values from checkpoint " +
                checkpoint);
 }
 

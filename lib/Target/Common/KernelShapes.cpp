@@ -226,7 +226,7 @@ FailureOr<RowShape> kiln::readRows(rt::KernelOp kernel) {
       return kernel.emitOpError("has an operand or result with rows of ")
              << getColumnCount(type) << " elements at a pitch of " << stride
              << "; rows with padding must have " << rows->cols
-             << " elements, like the rows of the row program";
+             << " elements, the number of columns that the kernel computes";
     shape.layouts.push_back({dense ? rows->cols : stride});
   }
   shape.program = std::move(*rows);

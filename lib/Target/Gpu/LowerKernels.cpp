@@ -105,7 +105,7 @@ llvm::Error replaceGpuOp(Operation *op, DeviceOps &device) {
       return refuse(
           op,
           "is the block index of dimension z, but grids have only dimension x "
-          "for blocks and dimension y for members of a launch group");
+          "for the blocks of a launch and dimension y for merged launches");
     replaceId(op, block.getDimension() == mlir::gpu::Dimension::x
                       ? device.blockId(b, op->getLoc())
                       : device.memberId(b, op->getLoc()));

@@ -330,7 +330,7 @@ kiln.state @w : tensor<4xf32, #kiln.memory<device>> {role = #kiln.role<parameter
 // Marks.
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{attribute 'kiln.offload' is array<i64: 0, 6>, expected an array of integers from 0 to 2147483647: triples of result, lag and lead}}
+  // expected-error @below {{attribute 'kiln.offload' is array<i64: 0, 6>, expected an array of integers from 0 to 2147483647: the index, lag and lead of each offloaded result}}
   %y = kiln.relu %x {kiln.offload = array<i64: 0, 6>} : tensor<4xf32>
   kiln.return
 }
@@ -338,7 +338,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 // -----
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{attribute 'kiln.offload' is array<i64: 0, -1, 6>, expected an array of integers from 0 to 2147483647: triples of result, lag and lead}}
+  // expected-error @below {{attribute 'kiln.offload' is array<i64: 0, -1, 6>, expected an array of integers from 0 to 2147483647: the index, lag and lead of each offloaded result}}
   %y = kiln.relu %x {kiln.offload = array<i64: 0, -1, 6>} : tensor<4xf32>
   kiln.return
 }
@@ -346,7 +346,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 // -----
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{attribute 'kiln.offload' is unit, expected an array of integers from 0 to 2147483647: triples of result, lag and lead}}
+  // expected-error @below {{attribute 'kiln.offload' is unit, expected an array of integers from 0 to 2147483647: the index, lag and lead of each offloaded result}}
   %y = kiln.relu %x {kiln.offload} : tensor<4xf32>
   kiln.return
 }
@@ -355,7 +355,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 
 kiln.state @w : tensor<4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{attribute 'kiln.prefetch' is array<i64: -2>, expected an array of integers from 0 to 2147483647: the leads of copies}}
+  // expected-error @below {{attribute 'kiln.prefetch' is array<i64: -2>, expected an array of integers from 0 to 2147483647: the lead of each copy to the device}}
   %w = kiln.read @w {kiln.prefetch = array<i64: -2>} : tensor<4xf32>
   kiln.return
 }
@@ -396,7 +396,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 
 kiln.state @w : tensor<4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{attribute 'kiln.prefetch' is 2 : i64, expected an array of integers from 0 to 2147483647: the leads of copies}}
+  // expected-error @below {{attribute 'kiln.prefetch' is 2 : i64, expected an array of integers from 0 to 2147483647: the lead of each copy to the device}}
   %w = kiln.read @w {kiln.prefetch = 2} : tensor<4xf32>
   kiln.return
 }
@@ -404,7 +404,7 @@ kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
 // -----
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{expected an array of integers from 0 to 2147483647: triples of result, lag and lead}}
+  // expected-error @below {{expected an array of integers from 0 to 2147483647: the index, lag and lead of each offloaded result}}
   %y = kiln.relu %x {kiln.offload = array<i64: 0, 9223372036854775807, 6>} : tensor<4xf32>
   kiln.return
 }

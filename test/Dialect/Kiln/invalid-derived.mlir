@@ -179,7 +179,7 @@ kiln.program @f(%x: tensor<4x8xf32>, %l: tensor<4x2xf32>) attributes {kind = #ki
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{'y' has 9 elements, expected the number of elements of one of the 4 slices x[i]; 'x' has shape [4, 8]}}
+  // expected-error @+1 {{'y' has 9 elements, expected as many as in each of the 4 slices x[i]; 'x' has shape [4, 8]}}
   %0 = kiln.reduce_combine %x : (tensor<4x8xf32>) -> tensor<9xf32>
   kiln.return
 }

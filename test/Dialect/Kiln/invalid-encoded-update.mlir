@@ -63,7 +63,7 @@ kiln.program @f(%p: tensor<2x128xf32>, %c: tensor<2x128xi8>, %s: tensor<2xf32>, 
 // -----
 
 kiln.program @f(%p: tensor<2x128xf32>, %c: tensor<2x128xi8>, %s: tensor<1xf32>, %g: tensor<2x128xf32>, %r: tensor<f64>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{must have a body of one update, whose operands are the arguments of the body, and a terminator that yields the results of the update}}
+  // expected-error @+1 {{must have a body of two ops: an update op that takes the arguments of the body, and a kiln.yield of its results}}
   %u:3 = kiln.encoded_update(%p, %c, %s, %g, %r, %r) stores [#kiln.moment_storage<signed>] : (tensor<2x128xf32>, tensor<2x128xi8>, tensor<1xf32>, tensor<2x128xf32>, tensor<f64>, tensor<f64>) -> (tensor<2x128xf32>, tensor<2x128xi8>, tensor<1xf32>) {
   ^bb0(%p0: tensor<2x128xf32>, %b0: tensor<2x128xf32>, %g0: tensor<2x128xf32>, %f0: tensor<f64>, %r0: tensor<f64>):
     kiln.yield %p0, %b0 : tensor<2x128xf32>, tensor<2x128xf32>

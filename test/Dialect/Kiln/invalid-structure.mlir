@@ -142,7 +142,7 @@ kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evalu
 
 // Results in the wrong order.
 kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
-  // expected-error @below {{of the family 'gemm' must yield at least one value; only the last value may be the result of the matmul}}
+  // expected-error @below {{of the family 'gemm' must yield at least one value; if it yields the result of the matmul, this must be the last value}}
   %y:2 = kiln.dispatch gemm(%x, %x) space [4, 4] : (tensor<4x4xf32>, tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
   ^bb0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>):
     %p = kiln.matmul %a, %b : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>

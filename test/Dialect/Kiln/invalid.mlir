@@ -648,7 +648,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{body has 1 arguments, expected 2: one per slice and per sum}}
+  // expected-error @+1 {{body has 1 arguments, expected 2: one per operand and per sum}}
   %0 = kiln.microbatches sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
   ^bb0(%p: tensor<2x8xf32>):
     kiln.yield %p : tensor<2x8xf32>
@@ -802,7 +802,7 @@ kiln.program @f(%a: tensor<4xf32> {kiln.input = #kiln.input<data, batch_dim = 1>
 
 // -----
 
-// expected-error @+1 {{argument 0 is a scalar, which has no batch dimension; declare it with #kiln.input<data>}}
+// expected-error @+1 {{argument 0 is declared with batch_dim = 0, but is a scalar; declare it with #kiln.input<data>}}
 kiln.program @f(%a: tensor<f32> {kiln.input = #kiln.input<data, batch_dim = 0>}) attributes {kind = #kiln.program_kind<forward>} {
   kiln.return
 }
@@ -1047,7 +1047,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 
 // Sums are computed in backward segments.
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{forward segment has 2 arguments, expected 1: one per slice}}
+  // expected-error @+1 {{forward segment has 2 arguments, expected 1: one per operand}}
   %0 = kiln.microbatches sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> forward {
   ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
     kiln.yield
@@ -1076,7 +1076,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 
 // The residual has no argument.
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{backward segment has 2 arguments, expected 3: one per slice, per residual and per sum}}
+  // expected-error @+1 {{backward segment has 2 arguments, expected 3: one per operand, per residual and per sum}}
   %0 = kiln.microbatches sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> forward {
   ^bb0(%p: tensor<2x8xf32>):
     %t = kiln.transpose %p [1, 0] : tensor<2x8xf32> to tensor<8x2xf32>
@@ -1092,7 +1092,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 
 // No residual has the second argument.
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{backward segment has 3 arguments, expected 2: one per slice, per residual and per sum}}
+  // expected-error @+1 {{backward segment has 3 arguments, expected 2: one per operand, per residual and per sum}}
   %0 = kiln.microbatches sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> forward {
   ^bb0(%p: tensor<2x8xf32>):
     kiln.yield

@@ -119,7 +119,7 @@ kilnrt.program @train kind<train> {
 
 // -----
 
-// expected-error @below {{has states of 8 bytes and a height of 4 bytes}}
+// expected-error @below {{has states of 8 bytes in an arena with a height of 4 bytes}}
 kilnrt.arena states 8 height 4
 
 // -----

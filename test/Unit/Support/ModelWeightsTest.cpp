@@ -172,7 +172,7 @@ TEST(ModelWeights, S42_ShardIsALink) {
       elsewhere.put("two.safetensors", bytesTensor("b", 'B')),
       directory / "two.safetensors");
   expectBadInput(ModelWeights::open(directory.path()).status(),
-                 "is a symbolic link that is not followed");
+                 "is a symbolic link, which is not followed");
 }
 
 } // namespace

@@ -58,7 +58,8 @@ FailureOr<row::RowProgram> kiln::buildRowProgram(const RowOps &source) {
     return failure();
   if (std::optional<row::Fault> fault = row::findFault(*program))
     return source.ops.back()->emitOpError(
-               "is the last op of an invalid row program: ")
+               "is the last op of a kernel whose row program (its "
+               "intermediate code) is invalid: ")
            << fault->message;
   return program;
 }

@@ -258,8 +258,8 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
              << attribute.getName().getValue() << "' is "
              << attribute.getValue()
              << ", expected an array of integers from 0 to 2147483647: "
-             << (offload ? "triples of result, lag and lead"
-                         : "the leads of copies");
+             << (offload ? "the index, lag and lead of each offloaded result"
+                         : "the lead of each copy to the device");
     return success();
   }
   if (attribute.getName() == kKeepAttr) {

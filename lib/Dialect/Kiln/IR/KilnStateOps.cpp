@@ -216,7 +216,7 @@ static LogicalResult checkAdapter(StateOp state,
   if (!state->getParentOp()->hasAttr(kLoraAttr))
     return state.emitOpError(
                "has 'adapter', but the module does not have the attribute '")
-           << kLoraAttr << "', the options of its adapters";
+           << kLoraAttr << "', which holds the options of the adapters";
   bool isA = adapter.getFactor() == Factor::A;
   bool isRows = isA == adapter.getTransposed();
   int64_t size = weight.getWeightType().getDimSize(isRows ? 0 : 1);

@@ -113,7 +113,7 @@ LogicalResult ProgramOp::verifyRegions() {
         cast<RankedTensorType>(type).getRank() == 0)
       return emitOpError("argument ")
              << i
-             << " is a scalar, which has no batch dimension; declare it "
+             << " is declared with batch_dim = 0, but is a scalar; declare it "
                 "with #kiln.input<data>";
   if (failed(checkOnlyKilnOps(*this)))
     return failure();
@@ -218,8 +218,8 @@ static LogicalResult checkProduct(DispatchOp dispatch) {
   auto yielded = body.getTerminator()->getOperands();
   if (yielded.empty() ||
       llvm::is_contained(yielded.drop_back(), matmul.getResult())) // E4
-    return fail("must yield at least one value; only the last value may be the "
-                "result of the matmul");
+    return fail("must yield at least one value; if it yields the result of "
+                "the matmul, this must be the last value");
   for (Operation &op : llvm::drop_begin(body.without_terminator())) // E6
     if (auto dispatchable = dyn_cast<DispatchableOpInterface>(op))
       for (unsigned i = 0; i < op.getNumResults(); ++i)

@@ -159,7 +159,7 @@ LogicalResult MicrobatchesOp::verifyRegions() {
       InFlightDiagnostic diagnostic =
           emitOpError() << name << " has " << block.getNumArguments()
                         << " arguments, expected " << expected.size()
-                        << ": one per slice";
+                        << ": one per operand";
       if (&block == &getBackward())
         diagnostic << (isDivided() ? ", per residual and per sum"
                                    : " and per sum");

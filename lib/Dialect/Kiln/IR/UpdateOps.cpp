@@ -32,9 +32,9 @@ LogicalResult kiln::verifyUpdate(Operation *op) {
     if (computeType(elementTypeOf(type)) != computed)
       return op->emitOpError(what)
              << " " << i << " has element type " << type.getElementType()
-             << ", expected an element type whose arithmetic is computed in "
+             << ", expected an element type that is computed in "
              << irTypeOf(computed, op->getContext())
-             << ", as for the parameter, whose type is " << wanted;
+             << ", like the parameter of type " << wanted;
     return success();
   };
   for (unsigned i = 0; i <= states; ++i)

@@ -284,8 +284,8 @@ LogicalResult Differentiator::returnGradients() {
     return failure();
   if (values.size() == 1)
     return program.emitOpError(
-        "cannot be differentiated, because the module has no trainable state, "
-        "which is a kiln.state of role parameter that is not frozen");
+        "cannot be differentiated, because the module has no trainable state "
+        "(a kiln.state with the role 'parameter' and without 'frozen')");
   ret.getValuesMutable().assign(values);
   program.setFunctionType(b.getFunctionType(program.getArgumentTypes(),
                                             ValueRange(values).getTypes()));

@@ -243,8 +243,8 @@ LogicalResult DispatchFormer::addOp(Operation *op) {
   group->space = rowOp.getRowSpace();
   group->position = order.lookup(op);
   if (!isOneKernel(*group))
-    return op->emitOpError("cannot run as one kernel, because no row program "
-                           "exists for the shapes of this op");
+    return op->emitOpError("cannot run as one kernel, because kiln generates "
+                           "no code for this op with these shapes");
 
   Group *home = nullptr;
   if (fuse) {

@@ -210,10 +210,10 @@ LogicalResult ForwardVerifier::checkData(StringRef name, InputAttr fact,
            << ", but without kiln.name; set kiln.name to the name of the "
               "tensor in the data file from which the input is read";
   if (inputFactOfName(name, program.getContext()))
-    return program.emitOpError("has an input named '")
+    return program.emitOpError("declares the input '")
            << name
-           << "' that is declared with #kiln.input<data>, but inputs of this "
-              "name have a predefined role; rename the input";
+           << "' with #kiln.input<data>, but this name is reserved; rename the "
+              "input";
   if (!isa<FloatType>(type.getElementType()))
     return program.emitOpError("declares the input '")
            << name << "' of type " << type
@@ -387,8 +387,9 @@ LogicalResult ForwardVerifier::checkModel() {
   if (said("vocab_size") > vocabulary)
     return emitError(module.getLoc(), "kiln.model has vocab_size = ")
            << *said("vocab_size")
-           << ", but an embedding table or a loss of the program has only "
-           << *vocabulary << " rows or classes";
+           << ", but the program has an embedding table with only "
+           << *vocabulary << " rows or a loss with only " << *vocabulary
+           << " classes";
   auto tokens = tensorTypeOf(program.getInput(InputRole::Tokens));
   for (auto [key, size] : {std::pair("batch", tokens.getDimSize(0)),
                            std::pair("sequence_length", tokens.getDimSize(1))})
@@ -412,8 +413,8 @@ LogicalResult ForwardVerifier::run() {
     if (memoryOf(state.getType()) != MemorySpace::Device ||
         state.getRole() == Role::Mirror)
       return state.emitOpError(
-          "is a mirror or in host memory; a model must not "
-          "have such states, because kilnc adds them itself");
+          "is in host memory or has the role 'mirror'; a model must not have "
+          "such states, because kilnc adds them itself");
     if (state.getShard())
       return state.emitOpError("is a shard; a model must not have such states, "
                                "because kilnc divides "

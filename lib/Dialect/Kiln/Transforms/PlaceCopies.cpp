@@ -464,10 +464,11 @@ private:
       for (Operation *user : left[i]->getUsers()) {
         if (familyOf(user) != Family::View)
           return read.emitOpError("reads a state in host memory, but the "
-                                  "result of the read is used by '")
+                                  "result is used by '")
                  << user->getName()
-                 << "', expected only uses by commands, collectives, "
-                    "kiln.take_shard or a write in a program";
+                 << "', expected only uses by kiln.dispatch, GEMMs, "
+                    "kiln.microbatches, collectives, kiln.take_shard and "
+                    "kiln.write";
         left.push_back(user);
       }
     for (Operation *op : llvm::reverse(left))

@@ -75,7 +75,8 @@ LogicalResult LevelVerifier::checkWrites(ProgramOp program) {
             writes.contains(mirror.getOfAttr().getAttr())) {
       InFlightDiagnostic diagnostic =
           program.emitOpError("must write both or neither of ")
-          << mirror.getOfAttr() << " and its mirror @" << mirror.getSymName();
+          << mirror.getOfAttr() << " and its copy on the device, the mirror @"
+          << mirror.getSymName();
       diagnostic.attachNote(mirror.getLoc()) << "the mirror is declared here";
       return diagnostic;
     }

@@ -286,8 +286,8 @@ static LogicalResult verifyLibrary(GemmOp op) {
            << op.getLibraryAttr() << ", which does not exist";
   if (!!op.getBias() != hasBias(library) || !!op.getAux() != hasAux(library))
     return op.emitOpError(
-        "must have each of the operands 'bias' and 'aux' if and "
-        "only if its library epilogue uses this operand");
+        "must have exactly those of the operands 'bias' and 'aux' that its "
+        "library epilogue uses");
   if (library == GemmEpilogue::None)
     return success();
   if (op.getBatch() != 1 || op.getAccumulate() != Accumulation::Overwrite ||

@@ -217,7 +217,8 @@ LogicalResult ArenaOp::verify() {
                                 std::pair(getHostStates(), getHostHeight())})
     if (height > kMostBytes || states > height) // C1
       return emitOpError("has states of ")
-             << static_cast<int64_t>(states) << " bytes and a height of "
+             << static_cast<int64_t>(states)
+             << " bytes in an arena with a height of "
              << static_cast<int64_t>(height)
              << " bytes, expected states <= height <= " << kMostBytes
              << " bytes";

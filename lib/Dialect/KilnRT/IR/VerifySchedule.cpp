@@ -183,8 +183,8 @@ static LogicalResult checkLives(rt::ProgramOp program,
     if (!input.getInputFact())
       return input.emitOpError("'")
              << input.getName()
-             << "' has no role, so the caller cannot supply its value: declare "
-                "the input with #kiln.input<data>";
+             << "' is not a built-in input, so its value cannot be supplied: "
+                "declare it with #kiln.input<data>";
   if (commands.empty())
     return success();
   for (InputOp input : block.getOps<InputOp>())

@@ -28,7 +28,7 @@
 // TIED: error: {{.*}}reads the weight of 'table', so --lora cannot adapt this layer: the weight may only be read by matmuls, as the right operand, with the same layout in each
 // SAME: error: --lora: two weights belong to layers named 'down', expected different names
 // SHAPE: error: {{.*}}has type 'tensor<2x7xf32>', expected a matrix with 6 columns, one for each input of @w
-// ALONE: error: {{.*}}has 'adapter', but the module does not have the attribute 'kiln.lora', the options of its adapters
+// ALONE: error: {{.*}}has 'adapter', but the module does not have the attribute 'kiln.lora', which holds the options of the adapters
 
 //--- model.mlir
 kiln.state @table : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}

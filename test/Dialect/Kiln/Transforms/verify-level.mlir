@@ -221,7 +221,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tenso
 
 // -----
 
-// expected-error @below {{kiln.model has vocab_size = 17, but an embedding table or a loss of the program has only 16 rows or classes}}
+// expected-error @below {{kiln.model has vocab_size = 17, but the program has an embedding table with only 16 rows or a loss with only 16 classes}}
 module attributes {kiln.model = {vocab_size = 17 : i64}} {
 kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
@@ -264,7 +264,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tenso
 // -----
 
 // The smallest table or logits tensor limits the vocabulary.
-// expected-error @below {{kiln.model has vocab_size = 16, but an embedding table or a loss of the program has only 9 rows or classes}}
+// expected-error @below {{kiln.model has vocab_size = 16, but the program has an embedding table with only 9 rows or a loss with only 9 classes}}
 module attributes {kiln.model = {vocab_size = 16 : i64}} {
 kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets: tensor<2x4xi32> {kiln.name = "targets"}, %s: tensor<f64> {kiln.name = "loss_scale"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {

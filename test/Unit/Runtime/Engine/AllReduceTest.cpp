@@ -125,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"Address",
                "data",
                {{0, 0}, {2, 0}},
-               "is not at a multiple of 4 bytes"},
+               "that is not a multiple of 4 bytes"},
         Damage{"Overlap",
                "data",
                {{0, 0}, {4, 0}},
@@ -139,7 +139,7 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"ManyRanks",
                "mesh",
                {{{"name", "dp"}, {"size", 70000}}},
-               "the mesh may have at most 65536 ranks"},
+               "which gives the mesh more than 65536 ranks"},
         Damage{"SyncEvery", "sync_every", 1, "sync_every"}),
     [](const auto &info) { return info.param.name; });
 

@@ -240,7 +240,7 @@ INSTANTIATE_TEST_SUITE_P(
                scatterIndex,
                "shards",
                {{2, 0}},
-               "is not at a multiple of 4 bytes"},
+               "that is not a multiple of 4 bytes"},
         Damage{"ShardOutsideOfTheArena",
                gatherIndex,
                "shards",
@@ -477,7 +477,7 @@ TEST(CollectiveTest, EnginesHaveTwoAxes) {
   Json mesh = {{{"name", "dp"}, {"size", 3}}, {{"name", "pp"}, {"size", 2}}};
   EXPECT_EQ(makeEngine(describeCollectives(mesh)).status().message(),
             "the mesh of the program description has 2 ranks on axis 'pp', but "
-            "this version of kiln has ranks on the axes 'dp' and 'tp' only");
+            "this version of kiln supports only the axes 'dp' and 'tp'");
 }
 
 TEST(CollectiveTest, TheTimesOfCollectivesDoNotChangeThem) {

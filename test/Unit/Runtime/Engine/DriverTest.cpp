@@ -376,9 +376,8 @@ TEST_F(DriverTest, WarnsWhenBytesAreNotTheModelsTokens) {
       runToy(wide, {data(), "--steps=1", "--prompt=the",
                     "--val-data=" + path("text.txt"), "--generate=1"});
   EXPECT_EQ(outcome.err,
-            "warning: the model's vocabulary has 50257 tokens, but each byte "
-            "of a text is used as one token, because the executable has no "
-            "tokenizer; this applies to '" +
+            "warning: the model's vocabulary has 50257 tokens, but the "
+            "executable has no tokenizer, so each byte is one token in '" +
                 path("text.txt") + "', '" + path("text.txt") +
                 "', --prompt, the text of --generate\n");
 }

@@ -220,8 +220,8 @@ TEST(CopiesOfMicrobatchesTest, InstancesStayLiveUntilTheWait) {
   EXPECT_NE(refusal(description)
                 .find("(copy_wait 'hidden' for micro-batch 0) waits for "
                       "copy_start 'hidden' for micro-batch 0 at commands[3], "
-                      "but no slot that is live from the start to the end of "
-                      "this copy contains the bytes that are read"),
+                      "but the bytes that this copy reads are in no slot that "
+                      "is live from its start to this copy_wait"),
             std::string::npos)
       << refusal(description);
 }
@@ -254,8 +254,8 @@ TEST(CopiesOfMicrobatchesTest, OneMicrobatchWaitsForTheCopyOfAnother) {
   EXPECT_NE(refusal(description)
                 .find("(copy_wait 'hidden' for micro-batch 1) waits for "
                       "copy_start 'hidden' for micro-batch 0 at commands[7], "
-                      "but no slot that is live from the start to the end of "
-                      "this copy contains the bytes that are read"),
+                      "but the bytes that this copy reads are in no slot that "
+                      "is live from its start to this copy_wait"),
             std::string::npos)
       << refusal(description);
 }
@@ -282,14 +282,17 @@ INSTANTIATE_TEST_SUITE_P(
                "'programs.train.order[1].forward' is 'backwards', expected the "
                "name of a segment"},
         Damage{"OneSegment", "/order/1/backward", "forward",
-               "'programs.train.order[1].backward' is 'forward', a segment of "
-               "the micro-batches, which 'order' may contain only once"},
+               "'programs.train.order[1].backward' is 'forward', which 'order' "
+               "contains twice, but a segment of the micro-batches may occur "
+               "only once"},
         Damage{"SegmentBefore", "/order/0", "forward",
-               "'programs.train.order[1].forward' is 'forward', a segment of "
-               "the micro-batches, which 'order' may contain only once"},
+               "'programs.train.order[1].forward' is 'forward', which 'order' "
+               "contains twice, but a segment of the micro-batches may occur "
+               "only once"},
         Damage{"SegmentAfter", "/order/2", "backward",
-               "'programs.train.order[2]' is 'backward', a segment "
-               "of the micro-batches, which 'order' may contain only once"},
+               "'programs.train.order[2]' is 'backward', which 'order' "
+               "contains twice, but a segment of the micro-batches may occur "
+               "only once"},
         Damage{"Second",
                "/order/2",
                {{"forward", "end"}},
@@ -323,7 +326,8 @@ INSTANTIATE_TEST_SUITE_P(
                "/segments/3/commands/0/args/0",
                {0, 4},
                "'programs.train.segments[3].commands[0].args[0][1]' is 4, "
-               "expected 0 in a segment outside of the micro-batches"},
+               "expected 0 in a segment that is not repeated for each "
+               "micro-batch"},
         Damage{"RingOutside",
                "/segments/3/commands/0/args/0",
                {0, 0, 4},
@@ -340,8 +344,8 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"RefOfFour",
                "/segments/1/commands/0/args/0",
                {64, 0, 0, 0},
-               "is not [offset, stride] or [offset, stride, ring], either "
-               "with \"host\" as an optional last element"},
+               "is not [offset, stride] or [offset, stride, ring], "
+               "optionally followed by \"host\""},
         Damage{"RefOfText",
                "/segments/1/commands/0/args/0",
                {"host"},
@@ -349,7 +353,7 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"ImmediateSum",
                "/segments/1/commands/0/imm/0",
                {INT64_MAX, 1},
-               "has a sum value + after_first that exceeds 64 bits"},
+               "is too large: value + after_first exceeds 64 bits"},
         Damage{"WhenOutside", "/segments/3/commands/0/when", "last",
                "'programs.train.segments[3].commands[0].when' is given, but "
                "only a command of the micro-batches may have a 'when'"},

@@ -92,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"SlotRowsOver",
                "/programs/train/slots/0/rows",
                {8, 1ll << 40},
-               "the last row must end with the slot, at byte "},
+               "the last row must end at byte "},
         Damage{"StateBytes", "/states/0/bytes", 5, "'states[0].bytes'"},
         Damage{"StateOffset", "/states/0/offset", 1 << 30, "beyond the arena"},
         Damage{"StatePrefix", "/arena/state_bytes", 64,

@@ -131,7 +131,7 @@ TEST_F(ResumeTest, FlagsMustGoWithThoseOfTheCheckpoint) {
   };
   refuse({"--min-lr=0.6"}, "--min-lr is above --lr");
   refuse({"--min-lr=0.6"},
-         "flags that are not given have the values of checkpoint '" +
+         "flags that are not given take their values from checkpoint '" +
              path("save/checkpoint-4") + "'");
   refuse({"--lr-schedule=wsd"}, "--lr-schedule=wsd needs --cooldown-steps");
   refuse({"--lr-schedule=wsd", "--cooldown-steps=5"}, "more than --steps");

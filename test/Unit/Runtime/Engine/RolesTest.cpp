@@ -85,8 +85,8 @@ std::string refusal(const Json &description) {
 }
 
 TEST(RolesTest, EnginesRunOneRank) {
-  const std::string advice = ", but this version of kiln runs one role with "
-                             "one rank: compile the model for one rank";
+  const std::string advice = ", but this version of kiln runs only programs "
+                             "of a single rank: compile the model for one rank";
   EXPECT_EQ(refusal(toy::describe()), "");
   EXPECT_EQ(refusal(withTwoRoles()),
             "the program description has 2 roles" + advice);

@@ -167,8 +167,8 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"SegmentName", "/segments/0/name", "discarded",
                "'programs.train.segments[0].name' is missing"},
         Damage{"SameSegment", "/segments/1/name", "begin",
-               "'programs.train.segments[1].name' is 'begin', the name of "
-               "another segment"},
+               "'programs.train.segments[1].name' is 'begin', but an earlier "
+               "segment has the same name"},
         Damage{"NoCommands", "/segments/0/commands", "discarded",
                "'programs.train.segments[0].commands' is missing"},
         Damage{"NoOrder", "/order", "discarded",

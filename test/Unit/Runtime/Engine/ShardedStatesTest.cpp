@@ -146,7 +146,7 @@ TEST(ShardedStatesTest, MirrorsAreWholeOrDividedAsTheirParameters) {
             "");
   expectRefusal(
       readMirror(sameButDivided, with(sameButDivided, "arena", "host")),
-      "with the same dtype and in the same arena");
+      "with the same dtype and arena as this state");
   expectRefusal(readMirror(whole, sameButDivided), "whose shard differs");
   expectRefusal(readMirror(half, padded), "whose shard differs");
   expectRefusal(readMirror(half, with(half, "over", over("pp"))),
@@ -218,8 +218,8 @@ INSTANTIATE_TEST_SUITE_P(
                "the number of elements to divide"},
         Damage{"UnevenParts", "/states/2/over/0/blocks", 8192,
                "'states[2].over[0].elements' is 4096, expected a multiple of "
-               "8192 from 8192 to 8192, because 2 ranks divide 8192 elements "
-               "in 8192 blocks"},
+               "8192 from 8192 to 8192, because 2 ranks share each of 8192 "
+               "blocks of size 1"},
         Damage{"ElementsAreMissing", "/states/2/over/0/elements", "discarded",
                "'states[2].over[0].elements' is missing"},
         Damage{"OtherElements", "/states/2/over/0/elements", 4097,
@@ -229,8 +229,8 @@ INSTANTIATE_TEST_SUITE_P(
                "'states[2].over[0].elements' is -1, expected at least 0"},
         Damage{"LargeElements", "/states/2/over/0/elements", INT64_MAX,
                "'states[2].over[0].elements' is 9223372036854775807, expected "
-               "a multiple of 1 from 4096 to 8192, because 2 ranks divide 8192 "
-               "elements in 1 block"},
+               "a multiple of 1 from 4096 to 8192, because 2 ranks share a "
+               "block of size 8192"},
         Damage{"NotDivided", "/states/3/over", "discarded",
                "'states[3].global_shape' has 1 entries, expected 2, one for "
                "each dimension of the shape"},
@@ -238,19 +238,19 @@ INSTANTIATE_TEST_SUITE_P(
                "/states/3/global_shape",
                {2 * elements + 1},
                "'states[3].over[0].elements' is 4096, expected a multiple of "
-               "1 from 4097 to 8193, because 2 ranks divide 8193 elements in 1 "
-               "block"},
+               "1 from 4097 to 8193, because 2 ranks share a block of size "
+               "8193"},
         Damage{"TooLarge",
                "/states/3/global_shape",
                {elements - 1},
                "'states[3].over[0].elements' is 4096, expected a multiple of "
-               "1 from 2048 to 4095, because 2 ranks divide 4095 elements in 1 "
-               "block"},
-        Damage{
-            "EmptyTensor",
-            "/states/3/global_shape",
-            {0},
-            "expected a multiple of 1 from 0 to 0, because 2 ranks divide 0"},
+               "1 from 2048 to 4095, because 2 ranks share a block of size "
+               "4095"},
+        Damage{"EmptyTensor",
+               "/states/3/global_shape",
+               {0},
+               "expected a multiple of 1 from 0 to 0, because 2 ranks share a "
+               "block of size 0"},
         Damage{"ShapeTooLarge",
                "/states/2/shape",
                {int64_t(1) << 56},
@@ -326,12 +326,12 @@ INSTANTIATE_TEST_SUITE_P(
                "the number of elements to divide"},
         Damage{"SmallPart", "/0/elements", elements,
                "'states[2].over[0].elements' is 4096, expected a multiple of "
-               "1024 from 8192 to 16384, because 2 ranks divide 16384 elements "
-               "in 1024 blocks"},
+               "1024 from 8192 to 16384, because 2 ranks share each of 1024 "
+               "blocks of size 16"},
         Damage{"LargePart", "/0/elements", 4 * elements,
                "'states[2].over[1].elements' is 4096, expected a multiple of "
-               "1 from 8192 to 16384, because 2 ranks divide 16384 elements in "
-               "1 block"}),
+               "1 from 8192 to 16384, because 2 ranks share a block of "
+               "size 16384"}),
     [](const testing::TestParamInfo<Damage> &info) { return info.param.name; });
 
 } // namespace

@@ -124,19 +124,19 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"TokenOfThreeNumbers",
                FORWARD "2/token",
                {0, 1, 2},
-               "is neither a number nor [number, 1], a list that gives each "
-               "micro-batch in flight its own token"},
+               "is neither a number nor [number, 1], which gives each "
+               "micro-batch in flight its own transfer token"},
         Damage{"TokenOutside",
                END "0/token",
                {2, 1},
                "is [number, 1], which gives each micro-batch in flight its own "
-               "token, but the segment is outside of the micro-batches: "
-               "expected a number"},
+               "transfer token, but the segment is not repeated for each "
+               "micro-batch: expected a number"},
         Damage{"TokenHuge",
                FORWARD "2/token",
                {INT64_MAX, 1},
-               "is too large: the tokens of the micro-batches in flight exceed "
-               "64 bits"},
+               "is too large: the numbers of the transfer tokens exceed 64 "
+               "bits"},
         Damage{"WaitNotStarted", BACKWARD "2/token", 1,
                "(copy_wait 'hidden' for micro-batch 0) waits for token 1, but "
                "no earlier transfer has this token"},
@@ -168,8 +168,7 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"MirrorOfNothing", "/states/4/of", "discarded", "missing"},
         Damage{"MirrorOfDevice", "/states/4/of", "E", "another"},
         Damage{"MirrorOnHost", "/states/4/arena", "host",
-               "a parameter with the same dtype and in the same arena as the "
-               "mirror"}),
+               "a parameter with the same dtype and arena as this state"}),
     [](const testing::TestParamInfo<Damage> &info) { return info.param.name; });
 
 TEST(DamagedHostTest, AMirrorIsTheSamePartAsItsParameter) {
@@ -178,19 +177,19 @@ TEST(DamagedHostTest, AMirrorIsTheSamePartAsItsParameter) {
   const Json shape = mirror["shape"], other = {shape[1], shape[0]};
   mirror["shape"] = mirror["global_shape"] = other;
   EXPECT_NE(refusal(json).find("'states[4].of' is a parameter whose shape "
-                               "differs from that of the mirror"),
+                               "differs from that of this state"),
             std::string::npos)
       << refusal(json);
   mirror["shape"] = shape;
   mirror["global_shape"] = {shape[0], 2 * shape[1].get<int64_t>()};
   EXPECT_NE(refusal(json).find(
-                "a parameter whose shard differs from that of the mirror"),
+                "a parameter whose shard differs from that of this state"),
             std::string::npos)
       << refusal(json);
   mirror["shard"] = {0, shape[1]};
   json["states"][1]["global_shape"] = mirror["global_shape"];
   EXPECT_NE(refusal(json).find(
-                "a parameter whose shard differs from that of the mirror"),
+                "a parameter whose shard differs from that of this state"),
             std::string::npos)
       << refusal(json);
   json["states"][1]["shard"] = mirror["shard"];
@@ -425,10 +424,10 @@ TEST_F(TransferOrderTest, CopiesMayBeInFlightFromSegmentToSegment) {
   };
   fromBegin("forward");
   refuses("(copy_wait 'grad_U' for micro-batch 0) waits for copy_start "
-          "'grad_U' at commands[1], but no slot that is live from the start to "
-          "the end of this copy contains the bytes that are read");
+          "'grad_U' at commands[1], but the bytes that this copy reads are in "
+          "no slot that is live from its start to this copy_wait");
   slot("moment_E")["first"] = 0;
-  refuses("contains the bytes that are written");
+  refuses("but the bytes that this copy writes are in no slot that is live");
   slot("host_grad_U")["first"] = 0;
   EXPECT_EQ(refusal(), "");
   json_ = whole;

@@ -54,8 +54,8 @@ inline Json kernelLaunch(const char *name, int64_t kernel, Json args,
           {"grain", 32},
           {"scratch", nullptr}};
 }
-/// Returns a launch of a device kernel with 32 threads per block, one per unit
-/// of work.
+/// Returns a launch of a device kernel. Every unit of work has one block of 32
+/// threads.
 inline Json deviceLaunch(const char *name, int64_t kernel, Json args,
                          int64_t bytes, Json writes, Json immediates,
                          int64_t units) {

@@ -208,17 +208,18 @@ TEST(PrefetchTest, SlotsAreLiveFromTheStartToTheWait) {
                            "micro-batch 1 at commands[9], ",
                     first = "(copy_wait 'first' for micro-batch 0) waits for "
                             "copy_start 'first' at commands[6], ",
-                    why = "but no slot that is live from the start to the end "
-                          "of this copy contains the bytes that are ";
+                    why = "but the bytes that this copy ",
+                    end = " are in no slot that is live from its start to "
+                          "this copy_wait";
   Json description = prefetch();
   slotOf(description, 1)["last"] = 10;
-  refuses(description, last + why + "written");
+  refuses(description, last + why + "writes" + end);
   description = prefetch();
   slotOf(description, 1)["first"] = 7;
-  refuses(description, first + why + "written");
+  refuses(description, first + why + "writes" + end);
   description = prefetch();
   slotOf(description, 4)["last"] = 10;
-  refuses(description, last + why + "read");
+  refuses(description, last + why + "reads" + end);
 }
 
 TEST(PrefetchTest, MissingWaitsOfQueues) {

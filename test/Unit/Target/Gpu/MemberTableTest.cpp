@@ -137,8 +137,8 @@ TEST_F(MemberTableTest, GridsHaveTwoDimensions) {
   EXPECT_EQ(
       llvm::toString(ptx.takeError()),
       "kernel 'k': 'gpu.block_id' is the block index of dimension z, but grids "
-      "have only dimension x for blocks and dimension y for members of a "
-      "launch group");
+      "have only dimension x for the blocks of a launch and dimension y for "
+      "merged launches");
 }
 
 } // namespace

@@ -51,9 +51,11 @@ LogicalResult SumSquaresOp::evaluate(Operands operands, Results results) {
 LogicalResult ClipFactorOp::verify() {
   if (!!getGradientScale() != !!getIsFinite()) // Constraint C1.
     return emitOpError("has ")
-           << (getIsFinite() ? "the result 'is_finite' without"
-                             : "no result 'is_finite', but")
-           << " the operand 'gradient_scale', expected both or neither";
+           << (getIsFinite() ? "the result 'is_finite' without the operand "
+                               "'gradient_scale'"
+                             : "the operand 'gradient_scale' without the "
+                               "result 'is_finite'")
+           << ", expected both or neither";
   return checkElementType(*this, {"squares", getSquares()},
                           Float64Type::get(getContext()));
 }

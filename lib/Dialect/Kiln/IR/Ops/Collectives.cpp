@@ -424,8 +424,8 @@ static std::vector<Element> shardOf(const std::vector<Element> &whole,
 static LogicalResult needsRanks(Operation *op) {
   if (currentRanks)
     return success();
-  return op->emitOpError("needs the tensors of other ranks, but only one rank "
-                         "is interpreted: start the program with mpirun");
+  return op->emitOpError("needs the tensors of other ranks, but the "
+                         "interpreter runs as one rank: start it with mpirun");
 }
 
 // An all_gather is evaluated as a sum over ranks: each rank contributes a

@@ -111,9 +111,9 @@ LogicalResult EncodedUpdateOp::verifyRegions() {
   if (!update || !yield || update->getNextNode() != yield ||
       update->getResults() != yield.getOperands() ||
       update->getOperands() != block.getArguments())
-    return emitOpError("must have a body of one update, whose operands are the "
-                       "arguments of the body, and a terminator that yields "
-                       "the results of the update"); // C1
+    return emitOpError("must have a body of two ops: an update op that takes "
+                       "the arguments of the body, and a kiln.yield of its "
+                       "results"); // C1
   SmallVector<Type> expected;
   auto add = [&](Type type) {
     expected.push_back(inMemory(type, MemorySpace::Device));

@@ -244,7 +244,7 @@ LogicalResult ReduceCombineOp::verify() {
   if (to.getNumElements() * from.getDimSize(0) != from.getNumElements())
     return emitOpError("'y' has ")
            << to.getNumElements()
-           << " elements, expected the number of elements of one of the "
+           << " elements, expected as many as in each of the "
            << from.getDimSize(0) << " slices x[i]; 'x' has shape "
            << toString(from.getShape());
   if (failed(checkWide(*this, "x", getX(), from.getShape(), getY())))
