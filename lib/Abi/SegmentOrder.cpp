@@ -111,7 +111,9 @@ Status SegmentOrder::check(int64_t count) const {
   std::string of =
       std::to_string(count) + (count == 1 ? " micro-batch" : " micro-batches");
   if (count < 1 || count > maxMicrobatches)
-    return reject("is for " + of + ", expected from 1 to " +
+    return reject("is for " + of +
+                  ", expected a number of micro-batches from "
+                  "1 to " +
                   std::to_string(maxMicrobatches));
   if (kind_ == Kind::OneForwardOneBackward && inFlight_ > count)
     return reject(inQuotes(text()) + " has " + std::to_string(inFlight_) +

@@ -124,9 +124,10 @@ Result<const Proposal *> MemoryPlanner::rung(Ladder &ladder, int64_t index) {
 }
 
 /// Adds the policies "full" and "poor", which keep the fewest tensors for
-/// the backward pass. They may fit the budget even if the plan for the smallest
-/// budget of a ladder does not, because that plan is computed from the chain,
-/// which only estimates the memory of recomputation.
+/// the backward pass. They may fit the budget even if the plan with the least
+/// memory in the ladders (lists of plans for ascending budgets) does not,
+/// because those plans are computed from an estimate of the memory that
+/// recomputation needs.
 SmallVector<Proposal *> MemoryPlanner::addNamed() {
   StageChain stages(trainProgram(module));
   SmallVector<Proposal *> proposals;
@@ -206,8 +207,8 @@ Status MemoryPlanner::searchRungs(Ladder &ladder, int64_t &low,
   return Status();
 }
 
-/// Finds the largest budget in the ladder of a large program whose plan fits,
-/// and then tries up to three other budgets.
+/// Finds the largest budget in the ladder (a list of ascending budgets) of a
+/// large program whose plan fits, and then tries up to three other budgets.
 Status MemoryPlanner::climb(Ladder &ladder) {
   int64_t low, extra;
   if (Status status = searchRungs(ladder, low, extra); !status.ok())
@@ -411,8 +412,8 @@ bool MemoryPlanner::isUseless(const Ladder &ladder) {
   return true;
 }
 
-/// Searches the plans of all ladders, and sets `best` to the fastest proposal
-/// that fits.
+/// Searches the plans of all ladders (lists of plans for ascending budgets),
+/// and sets `best` to the fastest proposal that fits.
 Status MemoryPlanner::searchLadders() {
   auto findBest = [&] {
     forEachProposal([&](const Proposal &proposal) {

@@ -196,8 +196,8 @@ Result<OffloadSet> OffloadSet::parse(StringRef list) {
                     "moments, parameters, each once, separated by commas");
     if (!share) {
       if (part != name)
-        return refuse(part, "activations without a fraction: to offload only "
-                            "some activations, pass --memory-budget=SIZE");
+        return refuse(part, "'activations' alone: to offload only some of the "
+                            "activations, pass --memory-budget=SIZE");
       set.activations = true;
       continue;
     }

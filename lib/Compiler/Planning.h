@@ -60,7 +60,7 @@ struct Ladder {
   }
 };
 
-/// The estimated step time of the plan for one budget of a ladder.
+/// The estimated step time of the plan for one of the budgets of a ladder.
 struct RungEstimate {
   double seconds;
   size_t number; ///< Index among all estimates.
@@ -177,19 +177,19 @@ private:
   /// The result of measureLeast(), or nullopt before its first call.
   std::optional<bool> leastFits;
   std::list<Ladder> ladders;
-  /// The ladders whose proposals leave all states on the device, after they
-  /// have been replaced in `ladders` by ladders whose proposals may move
-  /// states.
+  /// If the planner first tried plans that leave all states on the device:
+  /// their ladders (lists of plans for ascending budgets). `ladders` then has
+  /// those of plans that may move states.
   std::list<Ladder> earlierLadders;
-  std::list<Proposal> others; ///< Proposals of no ladder.
+  std::list<Proposal> others; ///< Proposals that belong to no ladder.
   Proposal plain;
   const Proposal *best = nullptr;
   /// If the planner may store states on the host: lower bounds on the time that
   /// states on the host take.
   std::optional<StateBound> stateBound;
-  /// The plans of the ladders are of two kinds: those that offload activations
-  /// and those that do not. If no plan of one kind was measured, `rival` is the
-  /// best plan of this kind according to the estimates.
+  /// Some plans offload activations, the others do not. If no plan of one of
+  /// these two kinds was measured, `rival` is the best plan of this kind
+  /// according to the estimates.
   std::optional<RungEstimate> rival;
   /// Set if the planner may store states on the host. `stateless` has the live
   /// bytes of the program that recomputes nothing, without states and without

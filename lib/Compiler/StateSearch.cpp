@@ -51,10 +51,11 @@ Status MemoryPlanner::runAtOnce(
   return Status();
 }
 
-/// Estimates the step time of the plans for several budgets of a ladder, and
-/// adds the estimates to `estimates`. Leaves out budgets that are in
-/// `estimates` already, and budgets whose plans cannot be faster than the best
-/// plan so far. An estimate is infinite if the plan does not fit.
+/// Estimates the step time of the plans for several budgets of a ladder (a list
+/// of ascending budgets), and adds the estimates to `estimates`. Leaves out
+/// budgets that are in `estimates` already, and budgets whose plans cannot be
+/// faster than the best plan so far. An estimate is infinite if the plan does
+/// not fit.
 Status MemoryPlanner::estimateStates(Ladder &ladder, ArrayRef<int64_t> indices,
                                      std::vector<RungEstimate> &estimates) {
   double fastest = measurer.fastest;

@@ -50,9 +50,10 @@ constexpr int64_t kThreads = 256;
 /// Number of groups of threads that keeps a large GPU busy.
 constexpr int64_t kWantedGroups = 4096;
 constexpr int64_t kMostRows = 24;
-/// A flat kernel treats all rows as one vector. If a flat kernel that sums
-/// slices would have fewer than kFewThreads threads, each thread processes only
-/// one or two elements, and blocks have kSmallBlock threads.
+/// A flat kernel treats all rows as one vector. If it computes a sum of slices
+/// of a tensor (kiln.reduce_combine) and would have fewer than kFewThreads
+/// threads, each thread processes only one or two elements, and blocks have
+/// kSmallBlock threads.
 constexpr int64_t kFewThreads = 1 << 15, kSmallBlock = 64;
 /// Number of vectors that each thread of a split kernel processes, that is,
 /// RowPlan::rowsPerGroup rows of RowPlan::spread vectors each. In a split

@@ -537,7 +537,7 @@ kilnrt.program @train kind<train> {
 // -----
 
 kilnrt.program @train kind<train> {
-  // expected-error @below {{cannot be executed: the order is for 1048577 micro-batches, expected from 1 to 1048576}}
+  // expected-error @below {{cannot be executed: the order is for 1048577 micro-batches, expected a number of micro-batches from 1 to 1048576}}
   kilnrt.microbatches 1048577 forward {
   } backward {
   }
@@ -546,7 +546,7 @@ kilnrt.program @train kind<train> {
 // -----
 
 kilnrt.program @train kind<train> {
-  // expected-error @below {{cannot be executed: the order is for -1 micro-batches, expected from 1 to 1048576}}
+  // expected-error @below {{cannot be executed: the order is for -1 micro-batches, expected a number of micro-batches from 1 to 1048576}}
   kilnrt.microbatches -1 forward {
   } backward {
   }

@@ -117,10 +117,12 @@ TEST(SegmentOrderTest, AListHasALimit) {
 TEST(SegmentOrderTest, ErrorsNameTheSegmentAndTheMicrobatch) {
   const std::tuple<const char *, int64_t, const char *> cases[] = {
       {"alternate", 0,
-       "the order is for 0 micro-batches, expected from 1 to 1048576"},
+       "the order is for 0 micro-batches, expected a number of micro-batches "
+       "from 1 to 1048576"},
       {"F0 B0", -1, "the order is for -1 micro-batches"},
       {"all-forward-first", maxMicrobatches + 1,
-       "the order is for 1048577 micro-batches, expected from 1 to 1048576"},
+       "the order is for 1048577 micro-batches, expected a number of "
+       "micro-batches from 1 to 1048576"},
       {"one-forward-one-backward:3", 2,
        "the order 'one-forward-one-backward:3' has 3 micro-batches in flight, "
        "but the step has only 2 micro-batches"},

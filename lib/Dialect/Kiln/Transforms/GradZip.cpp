@@ -35,8 +35,8 @@ namespace {
 struct Alternating : CompressedGradient {
   StateOp error, rowBasis, basis, turnState;
   Value corrected; ///< The gradient plus the error of the previous step.
-  /// Vectors of one element. `sumsP` is 1 if this step sums P, and `sumsQ` is 1
-  /// if this step sums Q. Otherwise they are 0.
+  /// Vectors of one element. `sumsP` is 1 if this step sums the factor P over
+  /// the ranks, and `sumsQ` is 1 if it sums Q. Otherwise they are 0.
   Value sumsP, sumsQ;
   Value fixedP, fixedQ; ///< The orthonormal factors of the previous steps.
   /// For the gradient of this rank, `ownP` is the best P for `fixedQ`, and
