@@ -33,9 +33,10 @@ std::vector<std::size_t> readRoleNames(const support::Node &node,
 /// Checks that every role of `roles` runs a program of `description`.
 void checkRoles(const support::Node &roles, const Description &description);
 
-/// Fails if a description has more than one role, a role with more than one
-/// rank, or a state that stores only a part of its tensor and is not divided
-/// over the ranks of the mesh.
+/// Fails if a description has more than one role (a group of ranks that run the
+/// same programs), if its role has more than one rank, or if a state stores
+/// only a part of its tensor although it is not divided over the ranks of the
+/// mesh.
 Status requireOneRole(const Description &description);
 
 /// Fails if requireOneRole() fails, or if the mesh has several ranks on an axis

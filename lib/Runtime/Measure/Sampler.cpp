@@ -67,8 +67,8 @@ std::size_t Sampler::add(std::function<void(int64_t)> work) {
   return subjects_.size() - 1;
 }
 
-/// Determines how often a sample of the item must execute its work. The
-/// executed work also warms up caches.
+/// Determines how many times one sample of `subject` executes the work, so that
+/// the sample is long enough to be timed. Also warms up the caches.
 void Sampler::calibrate(Subject &subject) {
   subject.work(1);
   for (;;) {

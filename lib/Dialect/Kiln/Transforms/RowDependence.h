@@ -43,7 +43,7 @@ bool hasRows(mlir::Value value, int64_t rows);
 std::optional<RowDependence> findRowDependence(mlir::Operation *op,
                                                int64_t rows);
 
-/// The tensor `source` whose rows another, larger value repeats.
+/// Describes a value that repeats the rows of a smaller tensor, `source`.
 struct RepeatedRows {
   mlir::Value source;
   int64_t period; ///< The number of rows of `source`.

@@ -106,7 +106,7 @@ struct NcclWork {
 
 private:
   bool begun_ = false, posted_ = false;
-  uint64_t element_ = 0; ///< The first element of the round.
+  uint64_t element_ = 0; ///< First element not combined yet.
 
   uint64_t elements() const;
   uint64_t roundElements() const;
