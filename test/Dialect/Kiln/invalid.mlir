@@ -626,7 +626,7 @@ module attributes {kiln.foo} {
 //===----------------------------------------------------------------------===//
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{cannot be executed: the order is for 0 micro-batches, expected from 1 to 1048576}}
+  // expected-error @+1 {{cannot be executed: the order is for 0 micro-batches, expected a number of micro-batches from 1 to 1048576}}
   %0 = kiln.microbatches sliced(%x) count 0 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
   ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
     kiln.yield %s : tensor<2x8xf32>

@@ -125,7 +125,7 @@ kilnrt.arena states 8 height 4
 // -----
 
 kilnrt.program @train kind<train> {
-  // expected-error @below {{cannot be executed: the order is for 0 micro-batches, expected from 1 to 1048576}}
+  // expected-error @below {{cannot be executed: the order is for 0 micro-batches, expected a number of micro-batches from 1 to 1048576}}
   kilnrt.microbatches 0 forward {
   } backward {
   }
