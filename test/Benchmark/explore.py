@@ -17,12 +17,11 @@ program. A plan counts at every budget that it fits. For each budget, prints the
 plan divided by the time of the explorer's best plan, and the same for kiln's lower bound.
 """
 
-import argparse
 import pathlib
 import subprocess
 import tempfile
 
-from planned import plan, run, smallest_budget, spaced
+from planned import argument_parser, plan, run, smallest_budget, spaced
 
 
 def explore(options, work):
@@ -48,18 +47,14 @@ def explore(options, work):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kilnc", required=True)
+    parser = argument_parser(__doc__)
     parser.add_argument("--explorer", required=True)
-    parser.add_argument("--model", required=True)
-    parser.add_argument("--flags", default="")
     parser.add_argument("--machine", required=True)
     parser.add_argument("--link", type=float)
     parser.add_argument("--states", action="store_true")
     parser.add_argument("--plans", type=int, default=2000)
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--budgets", type=int, default=41)
-    parser.add_argument("--markdown", type=pathlib.Path)
     options = parser.parse_args()
     offload = ["--offload=auto" if options.states else "--offload=none", f"--machine={options.machine}"]
     if options.link:

@@ -17,12 +17,10 @@ also shows the longest sequence that fits within --limit times the time of a ste
 budget, if --limit is given.
 """
 
-import argparse
-import pathlib
 import re
 import tempfile
 
-from planned import plan
+from planned import argument_parser, plan
 
 
 def searched(fits, least, most):
@@ -61,15 +59,11 @@ class Variant:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kilnc", required=True)
-    parser.add_argument("--model", required=True)
-    parser.add_argument("--flags", default="")
+    parser = argument_parser(__doc__)
     parser.add_argument("--least", type=int, default=1024)
     parser.add_argument("--most", type=int, default=131072)
     parser.add_argument("--multiple", type=int, default=64)
     parser.add_argument("--limit", type=float)
-    parser.add_argument("--markdown", type=pathlib.Path)
     parser.add_argument("variants", nargs="*", default=["default"])
     options = parser.parse_args()
     least, most = -(-options.least // options.multiple), options.most // options.multiple

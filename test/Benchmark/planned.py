@@ -10,12 +10,24 @@
 the flags of all plans, as one string.
 """
 
+import argparse
 import json
 import pathlib
 import re
 import shlex
 import subprocess
 import time
+
+
+def argument_parser(description):
+    """Returns a parser of the arguments that `options` needs, to which scripts add their own."""
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=description, formatter_class=raw)
+    parser.add_argument("--kilnc", required=True)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--flags", default="")
+    parser.add_argument("--markdown", type=pathlib.Path)
+    return parser
 
 
 def run(options, *flags):

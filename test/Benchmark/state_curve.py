@@ -16,11 +16,10 @@ plans without a budget are drawn beside the curve: with the optimizer on the hos
 ZeRO-Offload, and with everything on the host that can be.
 """
 
-import argparse
 import pathlib
 import tempfile
 
-from planned import plan, smallest_budget, spaced
+from planned import argument_parser, plan, smallest_budget, spaced
 
 
 def draw(points, marks, whole, path, title):
@@ -70,12 +69,8 @@ def draw(points, marks, whole, path, title):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kilnc", required=True)
-    parser.add_argument("--model", required=True)
-    parser.add_argument("--flags", default="")
+    parser = argument_parser(__doc__)
     parser.add_argument("--budgets", type=int, default=40)
-    parser.add_argument("--markdown", type=pathlib.Path)
     parser.add_argument("--plot", type=pathlib.Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
