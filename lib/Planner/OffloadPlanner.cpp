@@ -35,7 +35,7 @@ private:
   double place(const std::vector<double> &seconds, double secondsPerByte,
                const std::vector<int64_t> &resident,
                std::vector<Transfer> &transfers);
-  /// Returns the index of command `c` in reversed time, and vice versa.
+  /// Converts the index of a command to its index in reversed time, or back.
   int32_t mirror(int32_t c) const { return count - 1 - c; }
 
   const OffloadProblem &problem;

@@ -251,7 +251,7 @@ private:
   Value blockShift;
   /// If rows are cached in shared memory, the index of the thread among the
   /// threads of its row. In other kernels, the index of the thread in its block
-  /// as hiddenThread() returns it, or null if k.thread() is used.
+  /// if hiddenThread() computed it, and null if k.thread() is used instead.
   Value rowThread;
   Mask active; ///< Selects all columns if the row exists, else none.
   int32_t sweep = 0;
