@@ -116,8 +116,14 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2)
-      .run(module, modules);
+  // Kernels do not call each other, so the passes over functions suffice. After
+  // them, the passes over modules change hardly any instruction, but take as
+  // long again.
+  llvm::ModulePassManager passes;
+  passes.addPass(llvm::createModuleToFunctionPassAdaptor(
+      builder.buildFunctionSimplificationPipeline(
+          llvm::OptimizationLevel::O2, llvm::ThinOrFullLTOPhase::None)));
+  passes.run(module, modules);
 }
 
 } // namespace

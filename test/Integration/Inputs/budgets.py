@@ -25,19 +25,21 @@ harness.write_inputs(model, work)
 flags = ["--max-threads=2", "--gemm=blas", *shlex.split(common)]
 
 
-def plan(*more):
+def plan():
     path = work / "plan.json"
-    harness.run([kilnc, model, *flags, *more, "--emit=plan", "-o", path])
+    harness.run([kilnc, model, *flags, "--emit=plan", "-o", path])
     return json.loads(path.read_text())
 
 
 def train(name, *more):
-    executable = harness.compile_model(kilnc, model, work / name, *flags, *more)
+    """Compiles and trains, and returns the plan, the log and the folder of the checkpoint."""
+    report = work / f"{name}.json"
+    executable = harness.compile_model(kilnc, model, work / name, *flags, *more, f"--report={report}")
     log, saved = work / f"{name}.jsonl", work / f"{name}.saved"
     command = [executable, f"--data={work / 'train.bin'}", "--seed=5", "--threads=2"]
     harness.run([*command, f"--steps={options['steps']}", "--lr=0.003", f"--log={log}", f"--save={saved}"])
     harness.run([*command, "--check-memory"])
-    return log, saved
+    return json.loads(report.read_text()), log, saved
 
 
 highest = plan()["predicted_peak_bytes"]
@@ -53,14 +55,12 @@ if (work / "none").exists():
 if lowest >= highest:
     harness.fail(f"nothing to plan: {lowest} bytes at least, {highest} without a plan")
 
-plain = train("plain")
+_, *plain = train("plain")
 before = None
 for number in range(int(count)):
     budget = highest - (highest - lowest) * number // (int(count) - 1)
     limit = f"--memory-budget={budget}"
-    predicted = plan(limit)
-    name = f"budget{number}"
-    log, saved = train(name, limit)
+    predicted, log, saved = train(f"budget{number}", limit)
     used = harness.events(log, "end")[0]["arena_bytes"]
     if used > budget or used != predicted["predicted_peak_bytes"]:
         harness.fail(f"{used} bytes used, {predicted['predicted_peak_bytes']} predicted, {budget} allowed")
