@@ -6,22 +6,15 @@
 //===----------------------------------------------------------------------===//
 //
 // Covers what the tests of single ops do not cover: each node kind by itself,
-// the exact order of sums, epilogues, and slot sharing, that is, which results
-// may overwrite which operands. Fusion must not change the bits of an
-// expression.
+// the exact order of sums, and slot sharing, that is, which results may
+// overwrite which operands. Fusion must not change the bits of an expression.
 //
 //===----------------------------------------------------------------------===//
 
-#include "RowOnGpu.h"
-#include "RowRunner.h"
-
-#include "kiln/Support/ElementConversion.h"
-
-#include <gtest/gtest.h>
+#include "RowPrograms.h"
 
 #include <cmath>
 #include <cstring>
-#include <random>
 
 using namespace kiln::support;
 using namespace kiln::test;
@@ -31,86 +24,6 @@ using row::NodeId;
 using row::Space;
 
 namespace {
-
-/// Builds a row program node by node.
-struct ProgramText {
-  row::RowProgram program;
-
-  ProgramText(int64_t rows, int64_t cols) {
-    program.rows = rows;
-    program.cols = cols;
-  }
-  NodeId node(Kind kind, Space space, row::Type type,
-              std::initializer_list<NodeId> inputs = {}, double value = 0) {
-    row::Node node;
-    node.kind = kind;
-    node.space = space;
-    node.type = type;
-    node.inputs = inputs;
-    node.value = value;
-    program.nodes.push_back(node);
-    return static_cast<NodeId>(program.nodes.size()) - 1;
-  }
-  NodeId load(int32_t operand, row::Access access, Space space,
-              row::Type type) {
-    NodeId id = node(Kind::Load, space, type);
-    program.nodes[id].operand = operand;
-    program.nodes[id].access = access;
-    program.nodes[id].stored = type;
-    return id;
-  }
-  void store(row::StoreKind kind, NodeId value, int64_t chunk = 0) {
-    row::Store store;
-    store.kind = kind;
-    store.value = value;
-    store.result = static_cast<int32_t>(program.stores.size());
-    store.chunk = chunk;
-    store.stored = program.nodes[value].type;
-    program.stores.push_back(store);
-    if (chunk != 0)
-      program.rowsPerUnit = chunk;
-  }
-};
-
-template <typename T> constexpr row::Type typeOf() {
-  return sizeof(T) == 8 ? row::Type::F64 : row::Type::F32;
-}
-
-class RowKernel : public testing::Test {
-protected:
-  RowKernel() : context(mlir::MLIRContext::Threading::DISABLED) {
-    module = mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
-  }
-
-  cpu::KernelLaunch emit(const std::string &name,
-                         const row::RowProgram &program, size_t numArgs) {
-    llvm::SmallVector<Layout> layouts(numArgs, Layout{program.cols});
-    return cpu::emitRowKernel(*module, name, RowShape{program, layouts});
-  }
-
-  template <typename T> std::vector<T> normals(size_t count) {
-    std::normal_distribution<T> normal;
-    std::vector<T> x(count);
-    for (T &value : x)
-      value = normal(random);
-    return x;
-  }
-
-  mlir::MLIRContext context;
-  mlir::OwningOpRef<mlir::ModuleOp> module;
-  std::mt19937_64 random{7};
-};
-
-std::vector<uint16_t> asBfloats(const std::vector<float> &x) {
-  return std::vector<uint16_t>(llvm::map_iterator(x.begin(), doubleToBfloat),
-                               llvm::map_iterator(x.end(), doubleToBfloat));
-}
-
-template <typename... Buffers>
-void call(Kernel kernel, int64_t begin, int64_t end, Buffers &...buffers) {
-  char *args[] = {reinterpret_cast<char *>(buffers.data())...};
-  kernel(args, nullptr, begin, end, nullptr);
-}
 
 //===----------------------------------------------------------------------===//
 // Node kinds
@@ -359,25 +272,6 @@ TEST_F(RowKernel, SumsAreExactlyAsDefined) {
 // Fusion
 //===----------------------------------------------------------------------===//
 
-class RowFusion : public RowKernel {
-protected:
-  row::RowProgram build(const std::string &arguments, const std::string &body,
-                        const std::string &results, const char *type = "f32") {
-    RowCase rowCase;
-    rowCase.arguments = arguments;
-    rowCase.body = body;
-    rowCase.results = results;
-    auto instance = runner.build(rowCase, 6, 200, type);
-    return instance ? instance->rows : row::RowProgram();
-  }
-  RowRunner runner;
-};
-
-const char *const layerNormText =
-    "%y, %mean, %rstd = kiln.layer_norm %x, %g, %b {eps = 1.0e-05} : "
-    "(tensor<$Rx$Cx$T>, tensor<$Cx$F>, tensor<$Cx$F>) -> "
-    "(tensor<$Rx$Cx$T>, tensor<$Rx$F>, tensor<$Rx$F>)\n";
-
 TEST_F(RowFusion, FusingDoesNotChangeBits) {
   const std::string residual = "%x = kiln.add %u, %v : tensor<$Rx$Cx$T>\n";
   emit("fused",
@@ -478,138 +372,6 @@ TEST_F(RowFusion, ProcessorsRoundBfloatsAlike) {
   }
   EXPECT_EQ(results[0], results[1]);
   EXPECT_EQ(results[0], results[2]);
-}
-
-//===----------------------------------------------------------------------===//
-// Rounding
-//===----------------------------------------------------------------------===//
-
-TEST_F(RowFusion, RoundsToNearestEven) {
-  // The inputs combine every upper half of an f32, which is a bf16, with lower
-  // halves at and around the midpoint of adjacent bf16 values. They include
-  // subnormals, infinities and NaN.
-  const uint32_t lower[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff};
-  std::vector<float> x;
-  for (uint32_t upper = 0; upper < 0x10000; ++upper)
-    for (uint32_t low : lower)
-      x.push_back(llvm::bit_cast<float>(upper << 16 | low));
-  RowCase rowCase;
-  rowCase.arguments = "%x: tensor<$Rx$Cxf32>";
-  rowCase.body = "%y = kiln.cast %x : tensor<$Rx$Cxf32> to tensor<$Rx$Cxbf16>\n"
-                 "%z = kiln.cast %y : tensor<$Rx$Cxbf16> to tensor<$Rx$Cxf32>";
-  rowCase.results = "%y : tensor<$Rx$Cxbf16>, %z : tensor<$Rx$Cxf32>";
-  auto instance = runner.build(rowCase, 6, 0x10000, "f32");
-  ASSERT_TRUE(instance);
-  auto launch = emit("k", instance->rows, 3);
-  LoadedKernels library(*module);
-  EXPECT_EQ(library.undefinedSymbols(), std::vector<std::string>());
-  std::vector<uint16_t> y(x.size());
-  std::vector<float> z(x.size());
-  call(library.find("k"), 0, launch.units, x, y, z);
-  for (size_t i = 0; i < x.size(); ++i) {
-    if (std::isnan(x[i])) {
-      ASSERT_TRUE(std::isnan(bfloatToFloat(y[i])) && std::isnan(z[i]));
-      continue;
-    }
-    ASSERT_EQ(y[i], doubleToBfloat(x[i])) << x[i];
-    ASSERT_EQ(llvm::bit_cast<uint32_t>(z[i]), uint32_t(y[i]) << 16) << x[i];
-  }
-}
-
-TEST_F(RowFusion, ConvertsByteFloats) {
-  // The inputs include the midpoints between adjacent 8-bit numbers.
-  std::vector<float> x;
-  for (uint32_t upper = 0; upper < 0x10000; ++upper)
-    for (uint32_t low : {0u, 1u, 0xffffu, 0x8000u})
-      x.push_back(llvm::bit_cast<float>(upper << 16 | low));
-  for (auto [type, name] : {std::pair(ElementType::F8_E4M3, "f8E4M3FN"),
-                            std::pair(ElementType::F8_E5M2, "f8E5M2")}) {
-    RowCase rowCase;
-    std::string narrow = "tensor<$Rx$Cx" + std::string(name) + ">";
-    rowCase.arguments = "%x: tensor<$Rx$Cxf32>";
-    rowCase.body = "%y = kiln.cast %x : tensor<$Rx$Cxf32> to " + narrow + "\n" +
-                   "%z = kiln.cast %y : " + narrow + " to tensor<$Rx$Cxf32>";
-    rowCase.results = "%y : " + narrow + ", %z : tensor<$Rx$Cxf32>";
-    auto instance = runner.build(rowCase, 4, 0x10000, "f32");
-    ASSERT_TRUE(instance);
-    auto launch = emit(name, instance->rows, 3);
-    LoadedKernels library(*module);
-    EXPECT_EQ(library.undefinedSymbols(), std::vector<std::string>());
-    std::vector<uint8_t> y(x.size()), wanted(x.size());
-    std::vector<float> z(x.size()), wide(x.size());
-    call(library.find(name), 0, launch.units, x, y, z);
-    support::convertElements(ElementType::F32, x.data(), type, wanted.data(),
-                             x.size());
-    support::convertElements(type, wanted.data(), ElementType::F32, wide.data(),
-                             x.size());
-    for (size_t i = 0; i < x.size(); ++i) {
-      if (std::isnan(x[i])) {
-        ASSERT_TRUE(std::isnan(wide[i]) && std::isnan(z[i])) << name;
-        ASSERT_EQ(y[i] & 0x7f, wanted[i] & 0x7f) << name;
-        continue;
-      }
-      ASSERT_EQ(y[i], wanted[i]) << name << " " << x[i];
-      ASSERT_EQ(llvm::bit_cast<uint32_t>(z[i]),
-                llvm::bit_cast<uint32_t>(wide[i]))
-          << name << " " << x[i];
-    }
-  }
-}
-
-TEST_F(RowFusion, RoundsDoublesOnce) {
-  // The inputs are halfway points between adjacent bf16 values, and values so
-  // close to a halfway point that rounding them to f32 first would give the
-  // halfway point.
-  HostTensor x(mlir::RankedTensorType::get(
-      {5, 0x2000}, mlir::Float64Type::get(&runner.context)));
-  std::vector<double> values;
-  for (uint32_t upper = 0; upper < 0x10000; upper += 8) {
-    // Use even and odd mantissas.
-    uint32_t bits = (upper | (upper >> 3 & 1)) << 16 | 0x8000;
-    double half = llvm::bit_cast<float>(bits);
-    for (double value :
-         {half, std::nextafter(half, HUGE_VAL), std::nextafter(half, -HUGE_VAL),
-          half * (1 + 0x1p-30), half * (1 - 0x1p-30)})
-      values.push_back(value);
-  }
-  const double ends[] = {0.0,        -0.0,     5e-324,  -1e-310,     0x1p-134,
-                         0x1.8p-134, 0x1p-150, 1e-60,   0x1.fffp127, 0x1.ffp127,
-                         1e39,       -1e300,   HUGE_VAL};
-  std::copy(std::begin(ends), std::end(ends), values.begin());
-  values.resize(x.reals.size());
-  std::copy(values.begin(), values.end(), x.reals.begin());
-
-  RowCase rowCase;
-  rowCase.arguments = "%x: tensor<$Rx$Cxf64>";
-  rowCase.body = "%y = kiln.cast %x : tensor<$Rx$Cxf64> to tensor<$Rx$Cxbf16>";
-  rowCase.results = "%y : tensor<$Rx$Cxbf16>";
-  auto instance = runner.build(rowCase, 5, 0x2000, "f64");
-  ASSERT_TRUE(instance);
-  auto check = [&](const uint16_t *y, const char *where) {
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (std::isnan(values[i])) {
-        ASSERT_TRUE(std::isnan(bfloatToFloat(y[i]))) << where;
-        continue;
-      }
-      ASSERT_EQ(y[i], doubleToBfloat(values[i])) << values[i] << where;
-    }
-  };
-
-  auto launch = emit("k", instance->rows, 2);
-  LoadedKernels library(*module);
-  EXPECT_EQ(library.undefinedSymbols(), std::vector<std::string>());
-  std::vector<uint16_t> y(values.size());
-  call(library.find("k"), 0, launch.units, values, y);
-  check(y.data(), " on the cpu");
-
-  RowOnGpu gpu(runner.context);
-  gpu.add("k", RowShape{instance->rows, {{0x2000}, {0x2000}}});
-  gpu.compile();
-  std::vector<Buffer> buffers;
-  buffers.emplace_back(x);
-  buffers.emplace_back(tensorTypeOf(instance->results[0]));
-  gpu.run("k", /*isShifted=*/false, buffers, 1, {}, {-1, -1}, /*seed=*/0);
-  check(reinterpret_cast<const uint16_t *>(buffers[1].data()), " on the gpu");
 }
 
 //===----------------------------------------------------------------------===//
@@ -722,84 +484,6 @@ TEST_F(RowFusion, SlotsThatMayBeShared) {
                        "%y : tensor<$Cx$T>");
   EXPECT_TRUE(row::mayShareSlot(combine, 1, 0));
   EXPECT_FALSE(row::mayShareSlot(combine, 0, 0));
-}
-
-//===----------------------------------------------------------------------===//
-// Epilogues
-//===----------------------------------------------------------------------===//
-
-TEST_F(RowFusion, EpiloguesOfColumnRanges) {
-  row::RowProgram program =
-      build("%x: tensor<$Rx$Cx$T>, %b: tensor<$Cx$T>, %r: tensor<1x3xi64>",
-            "%c = kiln.broadcast %b dims [1] : tensor<$Cx$T> to "
-            "tensor<$Rx$Cx$T>\n"
-            "%s = kiln.add %x, %c : tensor<$Rx$Cx$T>\n"
-            "%g = kiln.gelu %s tanh : tensor<$Rx$Cx$T>\n"
-            "%y = kiln.dropout %g, %r {p = 2.5e-01, key = 3, sequences = 2} : "
-            "(tensor<$Rx$Cx$T>, tensor<1x3xi64>) -> tensor<$Rx$Cx$T>",
-            "%y : tensor<$Rx$Cx$T>");
-  emit("whole", program, 4);
-  const int64_t stride = 208;
-  llvm::SmallVector<Layout> layouts(4, Layout{200});
-  layouts[0].rowStride = stride;
-  cpu::emitRowEpilogue(*module, "tile", RowShape{program, layouts});
-  LoadedKernels library(*module);
-
-  auto padded = normals<float>(6 * stride), bias = normals<float>(200);
-  std::vector<float> x;
-  for (int64_t i = 0; i < 6 * 200; ++i)
-    x.push_back(padded[i / 200 * stride + i % 200]);
-  std::vector<int64_t> rng = {1, 2, 3};
-  std::vector<float> want(1200);
-  char *args[] = {reinterpret_cast<char *>(x.data()),
-                  reinterpret_cast<char *>(bias.data()),
-                  reinterpret_cast<char *>(rng.data()),
-                  reinterpret_cast<char *>(want.data())};
-  library.find("whole")(args, program.immediates.data(), 0, 6, nullptr);
-
-  std::vector<float> got(1200, -77);
-  args[0] = reinterpret_cast<char *>(padded.data());
-  args[3] = reinterpret_cast<char *>(got.data());
-  const int64_t edges[] = {0, 16, 96, 112, 176, 200};
-  for (int64_t first : {0, 1, 2, 3, 4})
-    for (int64_t rows : {0, 4}) {
-      std::vector<float> before = got;
-      int64_t imm[] = {edges[first], edges[first + 1], program.immediates[0]};
-      library.find("tile")(args, imm, rows, rows == 0 ? 4 : 6, nullptr);
-      for (int64_t i = 0; i < 1200; ++i) {
-        bool isInside = i / 200 >= rows && (rows == 4 || i / 200 < 4) &&
-                        i % 200 >= imm[0] && i % 200 < imm[1];
-        ASSERT_EQ(got[i], isInside ? want[i] : before[i]) << i;
-      }
-    }
-  EXPECT_EQ(got, want);
-}
-
-/// Runs an epilogue in the way in which a GEMM runs it on its tiles. The bf16
-/// results of the epilogue overwrite the result of the GEMM.
-TEST_F(RowFusion, EpiloguesOfBfloatsInPlace) {
-  row::RowProgram program =
-      build("%x: tensor<$Rx$Cx$T>, %b: tensor<$Cx$T>, %r: tensor<$Rx$Cx$T>",
-            "%d = kiln.broadcast %b dims [1] : tensor<$Cx$T> to "
-            "tensor<$Rx$Cx$T>\n"
-            "%s = kiln.add %x, %d : tensor<$Rx$Cx$T>\n"
-            "%y = kiln.add %s, %r : tensor<$Rx$Cx$T>",
-            "%y : tensor<$Rx$Cx$T>", "bf16");
-  emit("whole", program, 4);
-  llvm::SmallVector<Layout> layouts(4, Layout{200});
-  cpu::emitRowEpilogue(*module, "tile", RowShape{program, layouts});
-  LoadedKernels library(*module);
-  auto x = asBfloats(normals<float>(1200)), r = asBfloats(normals<float>(1200));
-  auto bias = asBfloats(normals<float>(200));
-  std::vector<uint16_t> want(1200);
-  call(library.find("whole"), 0, 6, x, bias, r, want);
-  char *args[] = {
-      reinterpret_cast<char *>(x.data()), reinterpret_cast<char *>(bias.data()),
-      reinterpret_cast<char *>(r.data()), reinterpret_cast<char *>(x.data())};
-  const int64_t edges[] = {0, 16, 96, 113, 176, 200};
-  for (int64_t first : {4, 1, 0, 3, 2})
-    library.find("tile")(args, edges + first, 0, 6, nullptr);
-  EXPECT_EQ(x, want);
 }
 
 } // namespace
