@@ -26,6 +26,7 @@ clipping (except +clip), so compare an EXE compiled with --clip=off --dropout=0.
   budget=X         compiled, with an activation_memory_budget from 0 to 1
   NAME+clip        any of these, clipping the global gradient norm to 1
   NAME+bf16        any of these, with autocast to bf16
+  NAME+bf16-weights  any of these, with autocast, and with frozen weights stored in bf16
 
 With --lora, the peers train adapters of the library peft with these options, so compare an
 EXE compiled with the same --lora.
@@ -138,10 +139,11 @@ class Peer(Side):
         if options.lora:
             command.append(f"--lora={options.lora}")
         title = name
-        for suffix, flag in (("+clip", "--clip=1"), ("+bf16", "--bf16")):
+        suffixes = {"+clip": ["--clip=1"], "+bf16-weights": ["--bf16", "--bf16-weights"], "+bf16": ["--bf16"]}
+        for suffix, flags in suffixes.items():
             if suffix in name:
                 name = name.replace(suffix, "")
-                command.append(flag)
+                command += flags
         if name == "eager-matmul":
             command.append("--attention=matmul")
         elif name == "compiled":
@@ -228,11 +230,12 @@ class Kiln(Side):
 
 
 def write_tokens(path, options):
-    """Writes an llm.c token file with enough tokens for a hundred steps, after which it
-    wraps."""
+    """Writes an llm.c token file, which stores 16-bit tokens, with enough tokens for a hundred
+    steps, after which it wraps."""
     config = json.loads((options.model / "config.json").read_text())
+    vocabulary = min(config["vocab_size"], 2**16)
     count = 100 * options.batch * options.seq + 1
-    ids = [i * 2654435761 % 2**32 * config["vocab_size"] >> 32 for i in range(count)]
+    ids = [i * 2654435761 % 2**32 * vocabulary >> 32 for i in range(count)]
     header = array.array("i", [20240520, 1, count] + [0] * 253)
     path.write_bytes(header.tobytes() + array.array("H", ids).tobytes())
 

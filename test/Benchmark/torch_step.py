@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# ===- torch_step.py - GPT-2 training steps in PyTorch, on demand ------------=== #
+# ===- torch_step.py - Training steps in PyTorch, on demand ------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,9 +9,10 @@
 
     torch_step.py --config=DIR/config.json --batch=4 --seq=64 --threads=2
                   [--compile] [--fused] [--attention=sdpa|matmul]
-                  [--memory=all|checkpoint|selective|BUDGET] [--clip=NORM] [--bf16] [--lora=r=8,alpha=16,targets=c_attn]
-                  [--ranks=ddp|fsdp]
+                  [--memory=all|checkpoint|selective|BUDGET] [--clip=NORM] [--bf16] [--bf16-weights]
+                  [--lora=r=8,alpha=16,targets=c_attn] [--ranks=ddp|fsdp]
 
+The model is a GPT-2, or a Llama of the library transformers.
 Prints one JSON line that describes itself. For every line of standard input, it then prints
 a line with the milliseconds of one step: forward, backward, AdamW and zero_grad. It uses f32,
 or with --bf16 autocast to bf16, without dropout, and clips only with --clip. It also supports PyTorch 1.13, whose Debian
@@ -19,7 +20,8 @@ package calls the system's BLAS. --memory selects the values that are saved for 
 pass: all of them; the input of each block (checkpoint); also the results of matmuls and
 attention (selective); or the values that torch.compile saves with its
 activation_memory_budget, a number from 0 to 1. --lora, with options as in kilnc, freezes the
-model and trains adapters that the peft library adds. With --ranks, the process is one rank of
+model and trains adapters that the peft library adds; with --bf16-weights, the frozen weights are
+bf16. With --ranks, the process is one rank of
 a gloo group, which it joins through RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and
 gradients are averaged by DistributedDataParallel (ddp) or parameters, gradients and optimizer
 states are sharded by fully_shard (fsdp).
@@ -45,6 +47,7 @@ parser.add_argument("--attention", choices=["sdpa", "matmul"], default="sdpa")
 parser.add_argument("--memory", default="all")
 parser.add_argument("--clip", type=float, help="largest norm of all gradients")
 parser.add_argument("--bf16", action="store_true", help="autocast to bf16")
+parser.add_argument("--bf16-weights", action="store_true", help="store the frozen weights in bf16")
 parser.add_argument("--lora", help="r=N,alpha=X,targets=NAME:NAME, adapters of peft")
 parser.add_argument("--ranks", choices=["ddp", "fsdp"], help="train as one rank of several")
 options = parser.parse_args()
@@ -126,6 +129,31 @@ class GPT2(nn.Module):
         return ac.checkpoint(block, x, use_reentrant=False, context_fn=contexts)
 
 
+class Llama(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        import transformers
+
+        names = {"sdpa": "sdpa", "matmul": "eager"}
+        config = transformers.LlamaConfig(**c, attn_implementation=names[options.attention])
+        self.model = transformers.LlamaForCausalLM(config)
+        if options.memory == "checkpoint":
+            self.model.gradient_checkpointing_enable({"use_reentrant": False})
+        elif options.memory == "selective":
+            parser.error("--memory=selective supports GPT-2 only")
+
+    def forward(self, tokens, targets):
+        logits = self.model(input_ids=tokens, use_cache=False).logits
+        return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
+
+
+def make_model(config):
+    torch.set_default_dtype(torch.bfloat16 if options.bf16_weights else torch.float32)
+    model = {"gpt2": GPT2, "llama": Llama}[config["model_type"]](config)
+    torch.set_default_dtype(torch.float32)
+    return add_adapters(model) if options.lora else model
+
+
 def blas_in_use():
     """Returns the library that provides `sgemm_`; a preloaded library precedes PyTorch's
     own."""
@@ -139,10 +167,18 @@ def add_adapters(model):
     import peft
 
     lora = dict(item.split("=") for item in options.lora.split(","))
-    settings = peft.LoraConfig(
-        r=int(lora["r"]), lora_alpha=float(lora["alpha"]), target_modules=lora["targets"].split(":")
-    )
-    return peft.inject_adapter_in_model(settings, model)
+    targets = lora["targets"]
+    if targets == "all-linear":
+        # PEFT excludes the classifier, but only from models that it knows.
+        targets = "q_proj:k_proj:v_proj:o_proj:gate_proj:up_proj:down_proj"
+        targets = targets if isinstance(model, Llama) else "c_attn:c_proj:c_fc:mlp_proj"
+    settings = peft.LoraConfig(r=int(lora["r"]), lora_alpha=float(lora["alpha"]), target_modules=targets.split(":"))
+    model = peft.inject_adapter_in_model(settings, model)
+    for parameter in model.parameters():
+        # As get_peft_model() does.
+        if parameter.requires_grad:
+            parameter.data = parameter.data.float()
+    return model
 
 
 def join_ranks(model):
@@ -164,9 +200,7 @@ def main():
     torch.manual_seed(0)
     config = json.loads(pathlib.Path(options.config).read_text())
     without_model = current_rss_mib()
-    model = GPT2(config)
-    if options.lora:
-        model = add_adapters(model)
+    model = make_model(config)
     run = join_ranks(model) if options.ranks else model
     extra = {"fused": True} if options.fused else {}
     trained = [p for p in model.parameters() if p.requires_grad]
