@@ -83,8 +83,10 @@ Status Compilation::checkOptions() {
   if (options.maxThreads < 1 || options.maxThreads > 1024)
     return usage("--max-threads is " + std::to_string(options.maxThreads) +
                  ", expected 1 to 1024");
-  if (options.gemm != "auto" && options.gemm != "blas")
-    return usage("--gemm is '" + options.gemm + "', expected auto or blas");
+  if (options.gemm != "auto" && options.gemm != "avx512" &&
+      options.gemm != "blas")
+    return usage("--gemm is '" + options.gemm +
+                 "', expected auto, avx512 or blas");
   auto found = cpu::getProcessor(options.mcpu);
   if (!found)
     return usage("--mcpu: " + llvm::toString(found.takeError()));
@@ -371,13 +373,16 @@ void Compilation::choosePipeline() {
   step.compressGradients = options.compressGradients;
   PlanOptions &plan = pipeline.plan;
   plan.maxThreads = options.maxThreads;
-  if (options.gemm == "auto")
+  if (options.gemm != "blas")
     for (ElementType type :
-         {ElementType::F32, ElementType::BF16, ElementType::F16})
-      if (GemmKernel kernel = target->getGemmKernel(type, processor.features);
-          kernel != GemmKernel::Blas)
+         {ElementType::F32, ElementType::BF16, ElementType::F16}) {
+      GemmKernel kernel = target->getGemmKernel(type, processor.features);
+      if (kernel == GemmKernel::Amx && options.gemm == "avx512")
+        kernel = GemmKernel::Avx512;
+      if (kernel != GemmKernel::Blas)
         plan.gemmKernels.push_back(std::string(support::infoOf(type).name) +
                                    ":" + std::string(nameOf(kernel)));
+    }
   plan.logits = std::max<int64_t>(
       plan.logits, target->getLogitsPerChunk(machine->deviceBytes));
   plan.recompute = options.recompute;

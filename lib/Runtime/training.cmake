@@ -50,6 +50,7 @@ find_library(KILN_GOMP NAMES libgomp.so.1 gomp REQUIRED)
 # Everything but main(), so that tests can link it.
 add_library(KilnEngine OBJECT
   Engine/AllocationCounter.cpp
+  Engine/AmxGemm.cpp
   Engine/Arena.cpp
   Engine/CommandEngine.cpp
   Engine/AttentionReader.cpp

@@ -6,10 +6,11 @@
 //===----------------------------------------------------------------------===//
 //
 // Measures GEMMs of f32 and bf16 with f32 results, on one thread: kiln's
-// AVX-512 kernels, OpenBLAS (f32), and oneDNN, which is loaded at run time. The
-// samples are interleaved, so that a drift of the machine's speed affects all
-// implementations equally. The README of this directory has the command that
-// builds this program.
+// kernels with AVX-512, and for bf16 with AMX, OpenBLAS (f32), and oneDNN,
+// which is loaded at run time. A rate of a kernel that the processor lacks is
+// 0. The samples are interleaved, so that a drift of the machine's speed
+// affects all implementations equally. The README of this directory has the
+// command that builds this program.
 //
 //   packed_gemm [--samples=N] [libdnnl.so] < gemms
 //
@@ -19,6 +20,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AmxGemm.h"
 #include "Avx512Gemm.h"
 
 #include "kiln/Abi/GemmWorkspace.h"
@@ -107,8 +109,9 @@ int main(int argc, char **argv) {
     bgemm = reinterpret_cast<Bgemm>(dlsym(library, "dnnl_gemm_bf16bf16f32"));
   }
   openblas_set_num_threads(1);
-  std::printf("%-24s %8s %8s %8s %8s %8s  %s\n", "GEMM", "kiln f32", "OpenBLAS",
-              "oneDNN", "kiln bf16", "oneDNN", "kiln / oneDNN f32, bf16");
+  std::printf("%-24s %8s %8s %8s %9s %8s %8s  %s\n", "GEMM", "kiln f32",
+              "OpenBLAS", "oneDNN", "kiln bf16", "kiln AMX", "oneDNN",
+              "kiln / oneDNN f32, bf16");
   double logs[2] = {0, 0};
   int count = 0;
   Gemm gemm;
@@ -121,11 +124,16 @@ int main(int argc, char **argv) {
     auto *c = filled<float>(gemm.m * gemm.n);
     int64_t lda = gemm.transA ? gemm.m : gemm.k;
     int64_t ldb = gemm.transB ? gemm.k : gemm.n;
-    abi::GemmShape shape = {
-        gemm.m, gemm.n, gemm.k, 1, 1, 1, abi::GemmKernel::Avx512};
-    auto *scratch = filled<float>(
-        abi::packedGemmBytes(shape, ElementType::F32, false) / 4 + 16);
-    auto ours = [&](ElementType type, const void *left, const void *right) {
+    int64_t bytes = 0;
+    for (abi::GemmKernel kernel :
+         {abi::GemmKernel::Avx512, abi::GemmKernel::Amx}) {
+      abi::GemmShape shape = {gemm.m, gemm.n, gemm.k, 1, 1, 1, kernel};
+      bytes =
+          std::max(bytes, abi::packedGemmBytes(shape, ElementType::F32, false));
+    }
+    auto *scratch = filled<float>(bytes / 4 + 16);
+    auto ours = [&](auto *compute, ElementType type, const void *left,
+                    const void *right) {
       GemmCall call;
       call.type = type;
       call.transA = gemm.transA;
@@ -140,11 +148,11 @@ int main(int argc, char **argv) {
       call.c = reinterpret_cast<char *>(c);
       call.ldc = gemm.n;
       call.accumulate = false;
-      avx512Gemm(call, ElementType::F32, reinterpret_cast<char *>(scratch));
+      compute(call, ElementType::F32, reinterpret_cast<char *>(scratch));
     };
     char ta = gemm.transA ? 'T' : 'N', tb = gemm.transB ? 'T' : 'N';
     std::vector<std::function<void()>> subjects = {
-        [&] { ours(ElementType::F32, a, b); },
+        [&] { ours(avx512Gemm, ElementType::F32, a, b); },
         [&] {
           cblas_sgemm(CblasRowMajor, gemm.transA ? CblasTrans : CblasNoTrans,
                       gemm.transB ? CblasTrans : CblasNoTrans, gemm.m, gemm.n,
@@ -157,7 +165,11 @@ int main(int argc, char **argv) {
         },
         [&] {
           if (hasAvx512Gemm(ElementType::BF16))
-            ours(ElementType::BF16, narrowA, narrowB);
+            ours(avx512Gemm, ElementType::BF16, narrowA, narrowB);
+        },
+        [&] {
+          if (hasAmxGemm(ElementType::BF16))
+            ours(amxGemm, ElementType::BF16, narrowA, narrowB);
         },
         [&] {
           if (bgemm)
@@ -170,15 +182,19 @@ int main(int argc, char **argv) {
     for (int sample = 0; sample < samples; ++sample)
       for (std::size_t i = 0; i < subjects.size(); ++i)
         times[i].push_back(seconds(subjects[i]));
-    double rate[5];
+    double rate[6];
     for (std::size_t i = 0; i < subjects.size(); ++i)
       rate[i] = gemm.flops() / median(times[i]) * 1e-9;
-    std::printf("%-24s %8.1f %8.1f %8.1f %8.1f %8.1f", gemm.name, rate[0],
-                rate[1], sgemm ? rate[2] : 0, rate[3], bgemm ? rate[4] : 0);
+    bool hasBf16 = hasAvx512Gemm(ElementType::BF16);
+    bool hasAmx = hasAmxGemm(ElementType::BF16);
+    std::printf("%-24s %8.1f %8.1f %8.1f %9.1f %8.1f %8.1f", gemm.name, rate[0],
+                rate[1], sgemm ? rate[2] : 0, hasBf16 ? rate[3] : 0,
+                hasAmx ? rate[4] : 0, bgemm ? rate[5] : 0);
     if (sgemm && bgemm) {
-      std::printf("  %.3f %.3f", rate[0] / rate[2], rate[3] / rate[4]);
-      logs[0] += std::log(rate[0] / rate[2]);
-      logs[1] += std::log(rate[3] / rate[4]);
+      double f32 = rate[0] / rate[2], bf16 = rate[hasAmx ? 4 : 3] / rate[5];
+      std::printf("  %.3f %.3f", f32, bf16);
+      logs[0] += std::log(f32);
+      logs[1] += std::log(bf16);
       ++count;
     }
     std::printf("\n");

@@ -244,8 +244,9 @@ static cl::opt<std::string> gemm(
     "gemm", cl::cat(category), cl::init("auto"),
     cl::desc(
         "kernels of matrix multiplications on a CPU: auto uses kiln's kernels "
-        "if the processor has AVX-512 (for bf16: AVX512-BF16) and the BLAS "
-        "library otherwise; blas always uses the library"));
+        "if the processor has AVX-512 (for bf16: AMX-BF16 or AVX512-BF16) and "
+        "the BLAS library otherwise; avx512 does the same without AMX; blas "
+        "always uses the library"));
 static cl::opt<std::string>
     maxThreads("max-threads", cl::cat(category), cl::value_desc("N"),
                cl::desc("maximum number of threads of the executable (default: "

@@ -17,9 +17,9 @@
 // ascending order of k. The order of summation depends on the maximum block
 // extents below and on the shape of the GEMM.
 //
-// With GemmKernel::Avx512, a thread copies a block of a and a block of b into
-// its scratch memory in the order in which the kernel reads them ("packs"
-// them). The order of summation depends on k only.
+// With GemmKernel::Avx512 and Amx, a thread copies a block of a and a block of
+// b into its scratch memory in the order in which the kernel reads them
+// ("packs" them). The order of summation depends on k only.
 //
 // On a GPU the vendor library may split the sum over k into several partial
 // sums (split-K). The library stores the partial sums in f32 in its workspace
@@ -86,21 +86,37 @@ inline int64_t narrowGemmBytes(const GemmShape &shape, bool narrowResult) {
   return 4 * (m * k + k * n + (narrowResult ? m * n : 0));
 }
 
-/// The blocks of a GEMM with GemmKernel::Avx512. The inner loop multiplies
-/// `rows` rows of a by `columns` columns of b: it keeps the sums in 28 of the
-/// 32 vector registers. Operands are packed in units of four bytes. A unit is
-/// one f32, one f16 converted to f32, or two bf16 that are consecutive along k.
+/// The blocks of a GEMM with GemmKernel::Avx512 or Amx. Operands are packed in
+/// units of four bytes. A unit is one f32, one f16 converted to f32, or two
+/// bf16 that are consecutive along k.
 namespace packed {
-/// The numbers of rows of a and columns of b that the inner loop multiplies.
-inline constexpr int64_t rows = 14, columns = 32;
-/// Maximum extents of a block. A panel of `columns` columns of b has at most 48
-/// KiB, the size of a typical L1 cache. A block of a and a block of b together
-/// have at most 1.4 MiB, so that both fit into an L2 cache of 2 MiB.
-inline constexpr int64_t blockRows = 12 * rows, blockColumns = 24 * columns,
-                         blockDepth = 384; ///< In units of four bytes.
-/// Maximum number of rows of c whose f32 sums are in scratch memory at a time
-/// if the result is narrower than f32.
-inline constexpr int64_t sumRows = 2 * blockRows;
+
+/// The numbers of rows of a and columns of b that the inner loop multiplies,
+/// and the maximum extents of a block.
+struct Limits {
+  int64_t rows, columns;
+  int64_t blockRows, blockColumns;
+  int64_t blockDepth; ///< In units of four bytes.
+  /// The depth of a block is a multiple of this number of units.
+  int64_t depthStep;
+
+  /// Maximum number of rows of c whose f32 sums are in scratch memory at a time
+  /// if the result is narrower than f32.
+  constexpr int64_t sumRows() const { return 2 * blockRows; }
+};
+
+/// With AVX-512, the inner loop keeps the sums in 28 of the 32 vector
+/// registers. A panel of `columns` columns of b has at most 48 KiB, the size of
+/// a typical L1 cache. A block of a and a block of b together have at most 1.4
+/// MiB, so that both fit into an L2 cache of 2 MiB.
+inline constexpr Limits avx512 = {14, 32, 12 * 14, 24 * 32, 384, 16};
+/// With AMX, the inner loop keeps the sums in 4 of the 8 tile registers, each
+/// of which has 16 rows of 16 units.
+inline constexpr Limits amx = {32, 32, 8 * 32, 24 * 32, 256, 16};
+
+inline constexpr const Limits &limitsOf(GemmKernel kernel) {
+  return kernel == GemmKernel::Amx ? amx : avx512;
+}
 
 /// Returns the bytes of an element of an operand of `type` after packing.
 inline int64_t elementBytes(support::ElementType type) {
@@ -114,11 +130,13 @@ struct Blocks {
   int64_t sumRows;
 
   /// `elementBytes` is the size of a packed element.
-  Blocks(int64_t m, int64_t n, int64_t k, int64_t elementBytes)
-      : rows(blockExtent(m, blockRows, packed::rows)),
-        columns(blockExtent(n, blockColumns, packed::columns)),
-        depth(blockExtent((k * elementBytes + 3) / 4, blockDepth)),
-        sumRows(std::min(m, packed::sumRows)) {}
+  Blocks(const Limits &limits, int64_t m, int64_t n, int64_t k,
+         int64_t elementBytes)
+      : rows(blockExtent(m, limits.blockRows, limits.rows)),
+        columns(blockExtent(n, limits.blockColumns, limits.columns)),
+        depth(blockExtent((k * elementBytes + 3) / 4, limits.blockDepth,
+                          limits.depthStep)),
+        sumRows(std::min(m, limits.sumRows())) {}
 
   /// Returns the size of the scratch memory of one thread, in units of four
   /// bytes.
@@ -129,22 +147,23 @@ struct Blocks {
 } // namespace packed
 
 /// Returns the scratch bytes that one thread needs for any tile of a GEMM with
-/// GemmKernel::Avx512: a packed block of a, a packed block of b, and f32 sums
-/// if the result is narrower than f32.
+/// GemmKernel::Avx512 or Amx: a packed block of a, a packed block of b, and f32
+/// sums if the result is narrower than f32.
 inline int64_t packedGemmBytes(const GemmShape &shape,
                                support::ElementType operands,
                                bool narrowResult) {
   int64_t m = maxTileExtent(shape.m, shape.gridM);
   int64_t n = maxTileExtent(shape.n, shape.gridN);
-  packed::Blocks blocks(m, n, shape.k, packed::elementBytes(operands));
+  const packed::Limits &limits = packed::limitsOf(shape.kernel);
+  packed::Blocks blocks(limits, m, n, shape.k, packed::elementBytes(operands));
   // The tiles of a grid differ in size, and the blocks of a smaller tile can be
   // larger than the blocks of a larger tile. Therefore use extents that are
   // upper bounds for all tiles.
   auto largest = [](int64_t extent, int64_t unit, int64_t block) {
     return std::min((extent + unit - 1) / unit * unit, block);
   };
-  blocks.rows = largest(m, packed::rows, packed::blockRows);
-  blocks.columns = largest(n, packed::columns, packed::blockColumns);
+  blocks.rows = largest(m, limits.rows, limits.blockRows);
+  blocks.columns = largest(n, limits.columns, limits.blockColumns);
   return 4 * blocks.scratch(narrowResult);
 }
 
@@ -154,7 +173,7 @@ inline int64_t tileScratchBytes(const GemmShape &shape,
                                 support::ElementType operands,
                                 support::ElementType result) {
   bool narrowResult = support::isNarrowFloat(result);
-  if (shape.kernel == GemmKernel::Avx512)
+  if (shape.kernel != GemmKernel::Blas)
     return packedGemmBytes(shape, operands, narrowResult);
   return support::isNarrowFloat(operands) ? narrowGemmBytes(shape, narrowResult)
                                           : 0;

@@ -7,6 +7,7 @@
 
 #include "CommandReader.h"
 
+#include "AmxGemm.h"
 #include "Avx512Gemm.h"
 #include "GemmTiles.h"
 #include "QueueReader.h"
@@ -363,18 +364,25 @@ void CommandReader::readGemmKernel(const Node &node, Command &command) {
     return;
   std::optional<GemmKernel> found = gemmKernelOf(kernel->text());
   if (!found)
+    return kernel->fail("is " + inQuotes(kernel->text()) + ", expected " +
+                        std::string(gemmKernelChoices));
+  if (*found != GemmKernel::Blas &&
+      file_.description.target.kind == TargetKind::Cuda)
     return kernel->fail("is " + inQuotes(kernel->text()) +
-                        ", expected blas or avx512");
-  if (*found == GemmKernel::Avx512 &&
-      (file_.description.target.kind == TargetKind::Cuda ||
-       command.type == ElementType::F64))
-    return kernel->fail(
-        "is avx512, which supports only f32, f16 and bf16, and only on a CPU");
+                        ", which multiplies only on a CPU");
+  if (!canMultiply(*found, command.type))
+    return kernel->fail("is " + inQuotes(kernel->text()) +
+                        ", which multiplies only " +
+                        std::string(operandTypesOf(*found)));
   if (*found == GemmKernel::Avx512 && !hasAvx512Gemm(command.type))
     return kernel->fail("is avx512, but this processor lacks AVX-512" +
                         std::string(command.type == ElementType::BF16
                                         ? " or AVX512-BF16"
                                         : ""));
+  if (*found == GemmKernel::Amx && !hasAmxGemm(command.type))
+    return kernel->fail("is amx, but this processor lacks AMX-BF16, or the "
+                        "system does not permit its use; compile with "
+                        "--gemm=avx512");
   command.gemmKernel = *found;
 }
 

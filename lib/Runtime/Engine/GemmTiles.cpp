@@ -7,6 +7,7 @@
 
 #include "GemmTiles.h"
 
+#include "AmxGemm.h"
 #include "Avx512Gemm.h"
 #include "LowPrecisionGemm.h"
 #include "TileEpilogue.h"
@@ -63,6 +64,8 @@ void computeTile(const Command &command, const GemmTile &tile,
   bool isNarrow = isNarrowFloat(command.resultType);
   if (command.gemmKernel == GemmKernel::Avx512)
     avx512Gemm(call, command.resultType, scratch);
+  else if (command.gemmKernel == GemmKernel::Amx)
+    amxGemm(call, command.resultType, scratch);
   else if (isNarrowFloat(command.type))
     lowPrecisionGemm(call, command.resultType, scratch,
                      isNarrow ? epilogue : TileEpilogue());

@@ -7,6 +7,7 @@
 
 #include "GemmRates.h"
 
+#include "../Engine/AmxGemm.h"
 #include "../Engine/Avx512Gemm.h"
 #include "../Engine/GemmTiles.h"
 #include "kiln/Abi/ArenaLayout.h"
@@ -65,8 +66,9 @@ void GemmRates::multiply(std::size_t kind, int64_t m, int64_t n, int64_t k) {
   command.kind = Command::Kind::Gemm;
   command.type = type_;
   command.resultType = type_;
-  command.gemmKernel =
-      hasAvx512Gemm(type_) ? GemmKernel::Avx512 : GemmKernel::Blas;
+  command.gemmKernel = hasAmxGemm(type_)      ? GemmKernel::Amx
+                       : hasAvx512Gemm(type_) ? GemmKernel::Avx512
+                                              : GemmKernel::Blas;
   command.m = m;
   command.n = n;
   command.k = k;

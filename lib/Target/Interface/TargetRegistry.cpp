@@ -22,6 +22,9 @@ GemmKernel kiln::hostGemmKernel(ElementType type,
   };
   bool hasF32 =
       has("avx512f") && has("avx512bw") && has("avx512dq") && has("avx512vl");
+  if (hasF32 && type == ElementType::BF16 && has("avx512bf16") &&
+      has("amx-tile") && has("amx-bf16"))
+    return GemmKernel::Amx;
   bool hasType = type == ElementType::F32 || type == ElementType::F16 ||
                  (type == ElementType::BF16 && has("avx512bf16"));
   return hasF32 && hasType ? GemmKernel::Avx512 : GemmKernel::Blas;

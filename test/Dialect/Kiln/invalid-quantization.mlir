@@ -91,8 +91,8 @@ kiln.state @t : tensor<272xf64> {role = #kiln.role<constant>, init = #kiln.nf4_t
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{kernel is 'amx', expected blas or avx512}}
-  %y = kiln.matmul %x, %w {kernel = "amx"} : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  // expected-error @+1 {{kernel is 'mkl', expected blas, avx512 or amx}}
+  %y = kiln.matmul %x, %w {kernel = "mkl"} : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
   kiln.return
 }
 
@@ -101,6 +101,14 @@ kiln.program @f(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) attributes {kind = #ki
 kiln.program @f(%x: tensor<4x8xf64>, %w: tensor<8x8xf64>) attributes {kind = #kiln.program_kind<forward>} {
   // expected-error @+1 {{kernel is 'avx512', which multiplies f32, f16 or bf16, but the operands have element type 'f64'}}
   %y = kiln.matmul %x, %w {kernel = "avx512"} : (tensor<4x8xf64>, tensor<8x8xf64>) -> tensor<4x8xf64>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf16>, %w: tensor<8x8xf16>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{kernel is 'amx', which multiplies bf16, but the operands have element type 'f16'}}
+  %y = kiln.matmul %x, %w {kernel = "amx"} : (tensor<4x8xf16>, tensor<8x8xf16>) -> tensor<4x8xf16>
   kiln.return
 }
 

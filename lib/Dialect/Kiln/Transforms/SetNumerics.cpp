@@ -156,7 +156,8 @@ struct SetNumericsPass : kiln::impl::SetNumericsBase<SetNumericsPass> {
       auto kernel = gemmKernelOf(name);
       if (!support::elementTypeNamed(type) || !kernel) {
         emitError(getOperation().getLoc(), "option 'gemm-kernels' lists '")
-            << entry << "', expected TYPE:blas or TYPE:avx512";
+            << entry << "', expected TYPE:KERNEL, where KERNEL is "
+            << gemmKernelChoices;
         return failure();
       }
       kernels[type] = *kernel;

@@ -270,13 +270,15 @@ GemmKernel GemmOp::getGemmKernel() {
 static LogicalResult verifyKernel(GemmOp op) {
   if (op.getKernel() && !gemmKernelOf(*op.getKernel()))
     return op.emitOpError("has the kernel ")
-           << op.getKernelAttr() << ", expected \"blas\" or \"avx512\"";
-  Type element = op.getElement();
-  if (op.getGemmKernel() != GemmKernel::Avx512 ||
-      (!element.isF64() && !op.getLibrary())) // C6
+           << op.getKernelAttr() << ", expected " << gemmKernelChoices;
+  GemmKernel kernel = op.getGemmKernel();
+  if (kernel == GemmKernel::Blas ||
+      (canMultiply(kernel, elementTypeOf(op.getElement())) &&
+       !op.getLibrary())) // C6
     return success();
-  return op.emitOpError("has the kernel \"avx512\", which supports only f32, "
-                        "f16 and bf16 operands, and no library epilogue");
+  return op.emitOpError("has the kernel ")
+         << op.getKernelAttr() << ", which multiplies only "
+         << operandTypesOf(kernel) << ", without a library epilogue";
 }
 
 static LogicalResult verifyLibrary(GemmOp op) {

@@ -1,9 +1,9 @@
 // RUN: kiln-opt %s --kiln-set-numerics=max-threads=2 | FileCheck %s
 // RUN: kiln-opt %s --kiln-set-numerics="max-threads=2 gemm-kernels=f32:avx512,bf16:blas" | FileCheck %s --check-prefix=KERNELS
-// RUN: not kiln-opt %s --kiln-set-numerics=gemm-kernels=f32:amx 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// RUN: not kiln-opt %s --kiln-set-numerics=gemm-kernels=f32:mkl 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // KERNELS-LABEL: kiln.program @grids
 // KERNELS: kiln.matmul {{.*}} {grid = array<i64: 1, 2>, kernel = "avx512"}
-// UNKNOWN: option 'gemm-kernels' lists 'f32:amx', expected TYPE:blas or TYPE:avx512
+// UNKNOWN: option 'gemm-kernels' lists 'f32:mkl', expected TYPE:KERNEL, where KERNEL is blas, avx512 or amx
 
 // CHECK-LABEL: kiln.program @column_sum
 // CHECK: [[P:%.+]] = kiln.reduce_partial %{{.+}} chunk 64 : tensor<1000x8xf32> to tensor<16x8xf32>

@@ -12,6 +12,7 @@
 
 #include "LowPrecisionGemm.h"
 
+#include "AmxGemm.h"
 #include "Avx512Gemm.h"
 #include "CommandTable.h"
 #include "GemmTiles.h"
@@ -191,14 +192,21 @@ void check(const Shape &shape, bool transA, bool transB, Method method,
         << shape.k << (transA ? " a^T" : "") << (transB ? " b^T" : "");
 }
 
+/// Returns true if this processor supports the kernel of kiln for operands of
+/// `type`.
+bool hasPackedGemm(GemmKernel kernel, ElementType type) {
+  return kernel == GemmKernel::Amx ? hasAmxGemm(type) : hasAvx512Gemm(type);
+}
+
 /// Returns the methods to test on this processor. CommandTableTest tests the
 /// remaining method, f32 operands with GemmKernel::Blas.
 std::vector<Method> methods() {
   constexpr ElementType f32 = ElementType::F32;
   std::vector<Method> list;
   for (ElementType narrow : {ElementType::BF16, ElementType::F16})
-    for (GemmKernel kernel : {GemmKernel::Blas, GemmKernel::Avx512})
-      if (kernel == GemmKernel::Blas || hasAvx512Gemm(narrow)) {
+    for (GemmKernel kernel :
+         {GemmKernel::Blas, GemmKernel::Avx512, GemmKernel::Amx})
+      if (kernel == GemmKernel::Blas || hasPackedGemm(kernel, narrow)) {
         list.push_back({kernel, narrow, narrow});
         list.push_back({kernel, narrow, f32});
       }
@@ -230,10 +238,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Shape{blockRows + 5, 24, 9, 1, 1, 1},
                     Shape{9, blockColumns + 1, 10, 1, 1, 1},
                     Shape{31, 33, 2 * blockDepth + 1, 1, 1, 1},
-                    Shape{packed::sumRows + 5, 24, 9, 1, 1, 1},
-                    Shape{30, packed::blockColumns + 17, 2, 1, 1, 1},
-                    Shape{packed::sumRows + 31, 48, 2 * packed::blockDepth + 7,
-                          1, 1, 2},
+                    Shape{packed::amx.sumRows() + 5, 24, 9, 1, 1, 1},
+                    Shape{30, packed::avx512.blockColumns + 17, 2, 1, 1, 1},
+                    Shape{packed::avx512.sumRows() + 31, 48,
+                          2 * packed::avx512.blockDepth + 7, 1, 1, 2},
+                    Shape{packed::amx.blockRows + 20, 70,
+                          2 * packed::amx.blockDepth + 37, 2, 1, 1},
                     Shape{160, 150, 2 * blockDepth + 50, 1, 1, 2}));
 
 TEST(LowPrecisionGemmTest, TheFirstMicrobatchStartsTheSum) {
@@ -280,18 +290,25 @@ static void checkRoundsOnce(GemmKernel kernel, int64_t blockDepth) {
 TEST(LowPrecisionGemmTest, RoundsOnce) {
   checkRoundsOnce(GemmKernel::Blas, blockDepth);
   if (hasAvx512Gemm(ElementType::BF16))
-    checkRoundsOnce(GemmKernel::Avx512, 2 * packed::blockDepth);
+    checkRoundsOnce(GemmKernel::Avx512, 2 * packed::avx512.blockDepth);
+  if (hasAmxGemm(ElementType::BF16))
+    checkRoundsOnce(GemmKernel::Amx, 2 * packed::amx.blockDepth);
 }
 
 TEST(LowPrecisionGemmTest, GridsDoNotChangeTheBitsOfPackedGemms) {
-  for (ElementType type :
-       {ElementType::F32, ElementType::F16, ElementType::BF16}) {
-    if (!hasAvx512Gemm(type))
-      GTEST_SKIP() << "this processor has no AVX-512";
-    auto compute = [&](int64_t gridM, int64_t gridN) {
+  const std::pair<GemmKernel, ElementType> kernels[] = {
+      {GemmKernel::Avx512, ElementType::F32},
+      {GemmKernel::Avx512, ElementType::F16},
+      {GemmKernel::Avx512, ElementType::BF16},
+      {GemmKernel::Amx, ElementType::BF16}};
+  for (auto [kernel, type] : kernels) {
+    if (!hasPackedGemm(kernel, type))
+      GTEST_SKIP() << "this processor does not support the kernel "
+                   << nameOf(kernel);
+    auto compute = [&, kernel = kernel, type = type](int64_t gridM,
+                                                     int64_t gridN) {
       Product product({200, 130, 1000, 1, gridM, gridN}, false, true,
-                      {GemmKernel::Avx512, type, ElementType::F32},
-                      GemmBeta::Zero);
+                      {kernel, type, ElementType::F32}, GemmBeta::Zero);
       // Values whose sums depend on the order of summation.
       std::mt19937 generator(2);
       std::normal_distribution<float> normal;
@@ -329,12 +346,14 @@ TEST(GemmMemoryTest, BlocksFitTheScratchOfAnyTile) {
         int64_t m = blockExtent(tile, blockRows);
         EXPECT_GE(narrowGemmBytes({extent, 16, 16, 1, tiles, 1}, false),
                   4 * (m * 16 + 16 * 16));
-        GemmShape shape = {extent, extent, 900, 1, tiles, tiles};
-        for (ElementType type : {ElementType::BF16, ElementType::F16})
-          EXPECT_GE(
-              packedGemmBytes(shape, type, true),
-              4 * packed::Blocks(tile, tile, 900, packed::elementBytes(type))
-                      .scratch(true));
+        for (GemmKernel kernel : {GemmKernel::Avx512, GemmKernel::Amx})
+          for (ElementType type : {ElementType::BF16, ElementType::F16}) {
+            GemmShape shape = {extent, extent, 900, 1, tiles, tiles, kernel};
+            packed::Blocks blocks(packed::limitsOf(kernel), tile, tile, 900,
+                                  packed::elementBytes(type));
+            EXPECT_GE(packedGemmBytes(shape, type, true),
+                      4 * blocks.scratch(true));
+          }
       }
   }
 }

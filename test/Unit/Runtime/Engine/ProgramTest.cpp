@@ -150,8 +150,8 @@ INSTANTIATE_TEST_SUITE_P(
                "expected bf16, f16, f32 or f64"},
         Damage{"GemmResult", FORWARD "1/result", "f64", "expected f32"},
         Damage{"GemmNarrow", FORWARD "1/dtype", "bf16", "bytes for this gemm"},
-        Damage{"GemmKernel", FORWARD "1/gemm_kernel", "amx",
-               "is 'amx', expected blas or avx512"},
+        Damage{"GemmKernel", FORWARD "1/gemm_kernel", "mkl",
+               "is 'mkl', expected blas, avx512 or amx"},
         Damage{"GemmKernelPacked", FORWARD "1/gemm_kernel", "avx512",
                hasAvx512Gemm(ElementType::F32) ? "bytes for this gemm"
                                                : "lacks AVX-512"},

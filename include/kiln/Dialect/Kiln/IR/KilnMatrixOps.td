@@ -25,9 +25,9 @@ def Kiln_MatmulOp : Kiln_Op<"matmul", [Pure, WideResultOpInterface,
     2, or the same higher rank with equal leading (batch) dimensions (C1). op
     transposes the last two dimensions if `trans_a` or `trans_b` is set. `grid`
     gives the numbers of tiles over the rows and columns of the result. On a CPU,
-    `kernel` names what computes the tiles: `blas`, the default, or `avx512` for
-    elements of f32, f16 or bf16 (C2; see kiln/Abi/GemmKernel.h). `--kiln-set-numerics`
-    sets both.
+    `kernel` names what computes the tiles: `blas`, the default, `avx512` for
+    elements of f32, f16 or bf16, or `amx` for elements of bf16 (C2; see
+    kiln/Abi/GemmKernel.h). `--kiln-set-numerics` sets both.
 
     Example: `%y = kiln.matmul %x, %w trans_b : (tensor<8x16xf32>, tensor<4x16xf32>) -> tensor<8x4xf32>`
   }];

@@ -105,12 +105,12 @@ LogicalResult MatmulOp::verify() {
   std::optional<GemmKernel> kernel = gemmKernelOf(*getKernel());
   if (!kernel)
     return emitOpError("kernel is '")
-           << *getKernel() << "', expected blas or avx512";
+           << *getKernel() << "', expected " << gemmKernelChoices;
   Type element = typeA.getElementType();
-  if (*kernel == GemmKernel::Avx512 && element.isF64()) // C2
-    return emitOpError("kernel is 'avx512', which multiplies f32, f16 or bf16, "
-                       "but the operands have element type ")
-           << element;
+  if (!canMultiply(*kernel, elementTypeOf(element))) // C2
+    return emitOpError("kernel is '")
+           << *getKernel() << "', which multiplies " << operandTypesOf(*kernel)
+           << ", but the operands have element type " << element;
   return success();
 }
 
