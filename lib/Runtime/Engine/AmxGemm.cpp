@@ -127,7 +127,8 @@ KILN_AVX512 void packTiles(const Operand &a, const char *from, int64_t rows,
     }
     // Column i of the packed columns becomes row i of the tile.
     alignas(64) uint32_t columns[tileUnits] = {};
-    packColumns<bf16>(from + k * pitch, pitch, rows, elements, columns, side);
+    packColumns<bf16>(from + k * pitch, pitch, rows, elements, columns, side,
+                      /*stride=*/0);
     __m512i block[side];
     for (int64_t i = 0; i < side; ++i)
       block[i] = _mm512_load_si512(columns + i * side);

@@ -116,31 +116,48 @@ KILN_AVX512 void packRows(const char *from, int64_t pitch, int64_t rows,
   }
 }
 
-/// Packs the first `columns` columns of a matrix, each of which has `depth`
-/// elements along k, into a panel. The rows of the matrix are `pitch` bytes
-/// apart.
+/// Packs `columns` adjacent elements of a row, each with the element below it,
+/// at `below`, if a unit has two elements. If `below` is null, the element
+/// below is zero.
 template <ElementType Type>
-KILN_AVX512 void packColumns(const char *from, int64_t pitch, int64_t columns,
-                             int64_t depth, uint32_t *to, int64_t width) {
-  constexpr int64_t bytes = Sizes<Type>::bytes;
-  for (int64_t l = 0; l < depth; l += Sizes<Type>::perUnit, to += width)
-    for (int64_t column = 0; column < columns; column += lanes) {
-      __mmask16 mask = firstLanes(columns - column);
-      __m512i units;
-      if constexpr (Type == ElementType::BF16) {
-        auto read = [&](int64_t row) KILN_AVX512 {
-          return _mm512_cvtepu16_epi32(
-              _mm256_maskz_loadu_epi16(mask, from + row * pitch + 2 * column));
-        };
-        units = read(l);
-        if (l + 1 < depth)
-          units = _mm512_or_si512(units, _mm512_slli_epi32(read(l + 1), 16));
-      } else {
-        units = readUnits<Type>(from + l * pitch + bytes * column,
-                                std::min<int64_t>(columns - column, lanes));
-      }
-      _mm512_mask_storeu_epi32(to + column, mask, units);
+KILN_AVX512 inline void packUnits(const char *row, const char *below,
+                                  int64_t columns, uint32_t *to) {
+  for (int64_t column = 0; column < columns; column += lanes) {
+    __mmask16 mask = firstLanes(columns - column);
+    __m512i units;
+    if constexpr (Type == ElementType::BF16) {
+      auto read = [&](const char *from) KILN_AVX512 {
+        return _mm512_cvtepu16_epi32(
+            _mm256_maskz_loadu_epi16(mask, from + 2 * column));
+      };
+      units = read(row);
+      if (below)
+        units = _mm512_or_si512(units, _mm512_slli_epi32(read(below), 16));
+    } else {
+      units = readUnits<Type>(row + Sizes<Type>::bytes * column,
+                              std::min<int64_t>(columns - column, lanes));
     }
+    _mm512_mask_storeu_epi32(to + column, mask, units);
+  }
+}
+
+/// Packs the first `extent` columns of a matrix, each of which has `depth`
+/// elements along k, into panels of `width` columns that are `stride` units
+/// apart. The rows of the matrix are `pitch` bytes apart. Reads row by row,
+/// because the rows are contiguous in memory.
+template <ElementType Type>
+KILN_AVX512 void packColumns(const char *from, int64_t pitch, int64_t extent,
+                             int64_t depth, uint32_t *to, int64_t width,
+                             int64_t stride) {
+  constexpr int64_t bytes = Sizes<Type>::bytes;
+  for (int64_t l = 0; l < depth; l += Sizes<Type>::perUnit, to += width) {
+    const char *row = from + l * pitch;
+    const char *below = l + 1 < depth ? row + pitch : nullptr;
+    uint32_t *panel = to;
+    for (int64_t i = 0; i < extent; i += width, panel += stride)
+      packUnits<Type>(row + bytes * i, below ? below + bytes * i : nullptr,
+                      std::min(width, extent - i), panel);
+  }
 }
 
 /// A matrix that packPanels() packs.
@@ -161,16 +178,12 @@ void packPanels(const Operand &operand, int64_t first, int64_t extent,
                 int64_t stride) {
   constexpr int64_t bytes = Sizes<Type>::bytes;
   int64_t pitch = bytes * operand.ld;
-  for (int64_t i = 0; i < extent; i += width, to += stride) {
-    int64_t count = std::min(width, extent - i);
-    if (operand.alongRows)
-      packRows<Type>(operand.begin + (first + i) * pitch + bytes * depthBegin,
-                     pitch, count, depth, to, width);
-    else
-      packColumns<Type>(operand.begin + depthBegin * pitch +
-                            bytes * (first + i),
-                        pitch, count, depth, to, width);
-  }
+  if (!operand.alongRows)
+    return packColumns<Type>(operand.begin + depthBegin * pitch + bytes * first,
+                             pitch, extent, depth, to, width, stride);
+  for (int64_t i = 0; i < extent; i += width, to += stride)
+    packRows<Type>(operand.begin + (first + i) * pitch + bytes * depthBegin,
+                   pitch, std::min(width, extent - i), depth, to, width);
 }
 
 /// Computes a tile of a GEMM block by block. `Kernel` has these members:
