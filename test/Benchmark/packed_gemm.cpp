@@ -15,8 +15,9 @@
 //   packed_gemm [--samples=N] [libdnnl.so] < gemms
 //
 // Each input line is "name transA transB m n k" for a row-major GEMM, as for
-// gemm_bench. Prints the median rates in GFLOP/s, and the rates of kiln
-// relative to those of the libraries.
+// gemm_bench. Prints the median rates in GFLOP/s, and the rates of kiln, for
+// bf16 those of the faster kernel that the processor has, relative to those of
+// oneDNN. A processor without AVX512-BF16 has no ratios.
 //
 //===----------------------------------------------------------------------===//
 
@@ -152,7 +153,10 @@ int main(int argc, char **argv) {
     };
     char ta = gemm.transA ? 'T' : 'N', tb = gemm.transB ? 'T' : 'N';
     std::vector<std::function<void()>> subjects = {
-        [&] { ours(avx512Gemm, ElementType::F32, a, b); },
+        [&] {
+          if (hasAvx512Gemm(ElementType::F32))
+            ours(avx512Gemm, ElementType::F32, a, b);
+        },
         [&] {
           cblas_sgemm(CblasRowMajor, gemm.transA ? CblasTrans : CblasNoTrans,
                       gemm.transB ? CblasTrans : CblasNoTrans, gemm.m, gemm.n,
@@ -187,10 +191,11 @@ int main(int argc, char **argv) {
       rate[i] = gemm.flops() / median(times[i]) * 1e-9;
     bool hasBf16 = hasAvx512Gemm(ElementType::BF16);
     bool hasAmx = hasAmxGemm(ElementType::BF16);
-    std::printf("%-24s %8.1f %8.1f %8.1f %9.1f %8.1f %8.1f", gemm.name, rate[0],
-                rate[1], sgemm ? rate[2] : 0, hasBf16 ? rate[3] : 0,
+    std::printf("%-24s %8.1f %8.1f %8.1f %9.1f %8.1f %8.1f", gemm.name,
+                hasAvx512Gemm(ElementType::F32) ? rate[0] : 0, rate[1],
+                sgemm ? rate[2] : 0, hasBf16 ? rate[3] : 0,
                 hasAmx ? rate[4] : 0, bgemm ? rate[5] : 0);
-    if (sgemm && bgemm) {
+    if (sgemm && bgemm && hasBf16) {
       double f32 = rate[0] / rate[2], bf16 = rate[hasAmx ? 4 : 3] / rate[5];
       std::printf("  %.3f %.3f", f32, bf16);
       logs[0] += std::log(f32);

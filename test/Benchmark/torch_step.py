@@ -51,6 +51,8 @@ parser.add_argument("--bf16-weights", action="store_true", help="store the froze
 parser.add_argument("--lora", help="r=N,alpha=X,targets=NAME:NAME, adapters of peft")
 parser.add_argument("--ranks", choices=["ddp", "fsdp"], help="train as one rank of several")
 options = parser.parse_args()
+if options.bf16_weights and not options.lora:
+    parser.error("--bf16-weights needs --lora, which freezes the weights")
 # PyTorch's OpenMP runtime reads this variable when it is loaded.
 os.environ["OMP_NUM_THREADS"] = str(options.threads)
 

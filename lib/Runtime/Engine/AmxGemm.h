@@ -17,9 +17,10 @@
 
 namespace kiln::runtime {
 
-/// Returns true if `type` is bf16, and this processor has AMX-BF16. The first
-/// call asks the system to permit this process to use the tile registers, and
-/// the result is false if the system refuses.
+/// Returns true if `type` is bf16, and this processor has AMX-BF16 and
+/// everything that avx512Gemm() needs for bf16. The first call asks the system
+/// to permit this process to use the tile registers, and the result is false if
+/// the system refuses.
 bool hasAmxGemm(ElementType type);
 
 /// Computes a tile, with the arguments of avx512Gemm(). The operands must have

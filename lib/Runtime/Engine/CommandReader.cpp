@@ -369,7 +369,7 @@ void CommandReader::readGemmKernel(const Node &node, Command &command) {
   if (*found != GemmKernel::Blas &&
       file_.description.target.kind == TargetKind::Cuda)
     return kernel->fail("is " + inQuotes(kernel->text()) +
-                        ", which multiplies only on a CPU");
+                        ", which runs only on a CPU");
   if (!canMultiply(*found, command.type))
     return kernel->fail("is " + inQuotes(kernel->text()) +
                         ", which multiplies only " +
@@ -382,7 +382,8 @@ void CommandReader::readGemmKernel(const Node &node, Command &command) {
   if (*found == GemmKernel::Amx && !hasAmxGemm(command.type))
     return kernel->fail("is amx, but this processor lacks AMX-BF16, or the "
                         "system does not permit its use; compile with "
-                        "--gemm=avx512");
+                        "--gemm=avx512, or with --gemm=blas for a processor "
+                        "without AVX512-BF16");
   command.gemmKernel = *found;
 }
 

@@ -1,5 +1,4 @@
-//===- PackedGemm.h - Blocks and packing of kiln's GEMMs ---------*- C++
-//-*-===//
+//===- PackedGemm.h - Blocks and packing of kiln's GEMMs --------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

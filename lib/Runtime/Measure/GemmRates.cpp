@@ -59,8 +59,8 @@ GemmRates::GemmRates(ElementType type, ThreadTeam &team, Sampler &sampler)
           }));
 }
 
-/// Computes one GEMM with the tiles, the kernel and the threads that an
-/// executable uses.
+/// Computes one GEMM with the tiles, the kernel and the threads of an
+/// executable that is compiled for this machine with --gemm=auto.
 void GemmRates::multiply(std::size_t kind, int64_t m, int64_t n, int64_t k) {
   Command command;
   command.kind = Command::Kind::Gemm;

@@ -116,7 +116,8 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
-  // Kernels do not call each other, so the passes over functions suffice. After
+  // Kernels call no function that LLVM could inline, so the passes over
+  // functions suffice. After
   // them, the passes over modules change hardly any instruction, but take as
   // long again.
   llvm::ModulePassManager passes;

@@ -55,9 +55,9 @@ GemmKernel CpuBackend::getGemmKernel(ElementType type,
   return hostGemmKernel(type, features);
 }
 
-/// Each thread needs memory for blocks of the operands: GemmKernel::Avx512
-/// packs the blocks, and for a BLAS, which does not support narrow floats, the
-/// blocks of narrow operands are widened.
+/// Each thread needs memory for blocks of the operands: GemmKernel::Avx512 and
+/// Amx pack the blocks, and for a BLAS, which does not support narrow floats,
+/// the blocks of narrow operands are widened.
 int64_t CpuBackend::getGemmWorkspaceBytes(const GemmShape &shape, Type operand,
                                           Type result,
                                           int64_t maxThreads) const {

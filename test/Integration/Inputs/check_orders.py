@@ -22,7 +22,7 @@ The target 'interpreter' is kiln-run, which executes the schedule. The target 't
 the results of all ops of an executable with the interpreter's.
 
 With --orders=few, few combinations are tested, which contain every set of flags, every kind
-of order and every target. --orders=all tests about 2,160 combinations, which takes a few hours:
+of order and every target. --orders=all tests about 2,070 combinations, which takes a few hours:
 
   check_orders.py --orders=all build/bin/kilnc build/bin/kiln-run examples WORK
 

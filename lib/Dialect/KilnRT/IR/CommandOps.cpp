@@ -277,8 +277,8 @@ static LogicalResult verifyKernel(GemmOp op) {
        !op.getLibrary())) // C6
     return success();
   return op.emitOpError("has the kernel ")
-         << op.getKernelAttr() << ", which multiplies only "
-         << operandTypesOf(kernel) << ", without a library epilogue";
+         << op.getKernelAttr() << ", which supports only operands of "
+         << operandTypesOf(kernel) << ", and no library epilogue";
 }
 
 static LogicalResult verifyLibrary(GemmOp op) {

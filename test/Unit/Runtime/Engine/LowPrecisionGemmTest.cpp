@@ -295,42 +295,74 @@ TEST(LowPrecisionGemmTest, RoundsOnce) {
     checkRoundsOnce(GemmKernel::Amx, 2 * packed::amx.blockDepth);
 }
 
-TEST(LowPrecisionGemmTest, GridsDoNotChangeTheBitsOfPackedGemms) {
-  const std::pair<GemmKernel, ElementType> kernels[] = {
-      {GemmKernel::Avx512, ElementType::F32},
-      {GemmKernel::Avx512, ElementType::F16},
-      {GemmKernel::Avx512, ElementType::BF16},
-      {GemmKernel::Amx, ElementType::BF16}};
-  for (auto [kernel, type] : kernels) {
-    if (!hasPackedGemm(kernel, type))
-      GTEST_SKIP() << "this processor does not support the kernel "
-                   << nameOf(kernel);
-    auto compute = [&, kernel = kernel, type = type](int64_t gridM,
-                                                     int64_t gridN) {
-      Product product({200, 130, 1000, 1, gridM, gridN}, false, true,
-                      {kernel, type, ElementType::F32}, GemmBeta::Zero);
-      // Values whose sums depend on the order of summation.
-      std::mt19937 generator(2);
-      std::normal_distribution<float> normal;
-      for (const GemmOperand *operand :
-           {&product.command.a, &product.command.b})
-        for (int64_t i = 0; i < operand->batchStride; ++i) {
-          put(type, product.arena.data() + operand->ref.offset, i,
-              normal(generator));
+/// Fills both operands with values whose sums depend on the order of summation.
+static void fillNormals(Product &product) {
+  std::mt19937 generator(2);
+  std::normal_distribution<float> normal;
+  for (const GemmOperand *operand : {&product.command.a, &product.command.b})
+    for (int64_t i = 0; i < operand->batchStride; ++i)
+      put(product.command.type, product.arena.data() + operand->ref.offset, i,
+          normal(generator));
+}
+
+TEST(LowPrecisionGemmTest, AmxAddsInTheDocumentedOrder) {
+  if (!hasAmxGemm(ElementType::BF16))
+    GTEST_SKIP() << "this processor does not support the kernel amx";
+  // The sum over k has two blocks, and the last group is incomplete.
+  const int64_t m = 37, n = 21, k = 2 * packed::amx.blockDepth + 75;
+  for (GemmBeta beta : {GemmBeta::Zero, GemmBeta::One}) {
+    Product product({m, n, k, 1, 1, 1}, false, false,
+                    {GemmKernel::Amx, ElementType::BF16, ElementType::F32},
+                    beta);
+    fillNormals(product);
+    Product after = product;
+    after.arena = product.run(1);
+    for (int64_t row = 0; row < m; ++row)
+      for (int64_t column = 0; column < n; ++column) {
+        float sum = beta == GemmBeta::Zero ? 0 : product.c(0, row, column);
+        for (int64_t group = 0; group < k; group += 32) {
+          float sums[2] = {0, 0};
+          for (int64_t i = group; i < std::min(group + 32, k); ++i)
+            sums[i % 2] = std::fma(product.a(0, row, i),
+                                   product.b(0, i, column), sums[i % 2]);
+          sum += sums[0] + sums[1];
         }
-      Product after = product;
-      after.arena = product.run(3);
-      std::vector<float> result;
-      for (int64_t row = 0; row < 200; ++row)
-        for (int64_t column = 0; column < 130; ++column)
-          result.push_back(after.c(0, row, column));
-      return result;
-    };
-    std::vector<float> whole = compute(1, 1);
-    EXPECT_EQ(compute(2, 1), whole);
-    EXPECT_EQ(compute(3, 2), whole);
+        ASSERT_EQ(after.c(0, row, column), sum) << row << ", " << column;
+      }
   }
 }
+
+class PackedGemmTest
+    : public testing::TestWithParam<std::pair<GemmKernel, ElementType>> {};
+
+TEST_P(PackedGemmTest, GridsDoNotChangeTheBits) {
+  auto [kernel, type] = GetParam();
+  if (!hasPackedGemm(kernel, type))
+    GTEST_SKIP() << "this processor does not support the kernel "
+                 << nameOf(kernel);
+  auto compute = [kernel = kernel, type = type](int64_t gridM, int64_t gridN) {
+    Product product({200, 130, 1000, 1, gridM, gridN}, false, true,
+                    {kernel, type, ElementType::F32}, GemmBeta::Zero);
+    fillNormals(product);
+    Product after = product;
+    after.arena = product.run(3);
+    std::vector<float> result;
+    for (int64_t row = 0; row < 200; ++row)
+      for (int64_t column = 0; column < 130; ++column)
+        result.push_back(after.c(0, row, column));
+    return result;
+  };
+  std::vector<float> whole = compute(1, 1);
+  EXPECT_EQ(compute(2, 1), whole);
+  EXPECT_EQ(compute(3, 2), whole);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Kernels, PackedGemmTest,
+    testing::Values(std::pair(GemmKernel::Avx512, ElementType::F32),
+                    std::pair(GemmKernel::Avx512, ElementType::F16),
+                    std::pair(GemmKernel::Avx512, ElementType::BF16),
+                    std::pair(GemmKernel::Amx, ElementType::BF16)));
 
 TEST(GemmMemoryTest, BlocksFitTheScratchOfAnyTile) {
   for (int64_t extent = 1; extent < 3 * blockRows; extent += 13) {

@@ -152,6 +152,8 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"GemmNarrow", FORWARD "1/dtype", "bf16", "bytes for this gemm"},
         Damage{"GemmKernel", FORWARD "1/gemm_kernel", "mkl",
                "is 'mkl', expected blas, avx512 or amx"},
+        Damage{"GemmKernelType", FORWARD "1/gemm_kernel", "amx",
+               "is 'amx', which multiplies only bf16"},
         Damage{"GemmKernelPacked", FORWARD "1/gemm_kernel", "avx512",
                hasAvx512Gemm(ElementType::F32) ? "bytes for this gemm"
                                                : "lacks AVX-512"},

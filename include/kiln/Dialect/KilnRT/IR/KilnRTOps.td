@@ -313,8 +313,8 @@ def KilnRT_GemmOp : KilnRT_Command<"gemm", [AttrSizedOperandSegments,
     thread needs to multiply narrow floats or to pack operands; on a GPU, the
     workspace of the vendor library. `grid` is the number of tiles of c, in
     rows and columns, that the threads of a CPU compute, and `kernel` names what
-    computes them: `blas`, the default, or without a library epilogue `avx512` for
-    operands of f32, f16 or bf16, or `amx` for operands of bf16 (C6).
+    computes them: `blas`, the default; `avx512`, for operands of f32, f16 or bf16;
+    or `amx`, for operands of bf16. Only `blas` can have a library epilogue (C6).
 
     The thread that computed a tile of c runs the kernel `epilogue` on it. The
     first operand of the kernel is c (C1); its other operands and its results
