@@ -97,8 +97,6 @@ struct Limits {
   int64_t rows, columns;
   int64_t blockRows, blockColumns;
   int64_t blockDepth; ///< In units of four bytes.
-  /// The depth of a block is a multiple of this number of units.
-  int64_t depthStep;
 
   /// Maximum number of rows of c whose f32 sums are in scratch memory at a time
   /// if the result is narrower than f32.
@@ -109,10 +107,11 @@ struct Limits {
 /// registers. A panel of `columns` columns of b has at most 48 KiB, the size of
 /// a typical L1 cache. A block of a and a block of b together have at most 1.4
 /// MiB, so that both fit into an L2 cache of 2 MiB.
-inline constexpr Limits avx512 = {14, 32, 12 * 14, 24 * 32, 384, 16};
+inline constexpr Limits avx512 = {14, 32, 12 * 14, 24 * 32, 384};
 /// With AMX, the inner loop keeps the sums in 4 of the 8 tile registers, each
-/// of which has 16 rows of 16 units.
-inline constexpr Limits amx = {32, 32, 8 * 32, 24 * 32, 256, 16};
+/// of which has 16 rows of 16 units. The depth of a block is a multiple of 16,
+/// so that it consists of whole tiles.
+inline constexpr Limits amx = {32, 32, 8 * 32, 24 * 32, 256};
 
 inline constexpr const Limits &limitsOf(GemmKernel kernel) {
   return kernel == GemmKernel::Amx ? amx : avx512;
@@ -134,8 +133,7 @@ struct Blocks {
          int64_t elementBytes)
       : rows(blockExtent(m, limits.blockRows, limits.rows)),
         columns(blockExtent(n, limits.blockColumns, limits.columns)),
-        depth(blockExtent((k * elementBytes + 3) / 4, limits.blockDepth,
-                          limits.depthStep)),
+        depth(blockExtent((k * elementBytes + 3) / 4, limits.blockDepth)),
         sumRows(std::min(m, limits.sumRows())) {}
 
   /// Returns the size of the scratch memory of one thread, in units of four

@@ -38,7 +38,7 @@ static bool mayUseTiles() {
   if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) || !(edx & amxBf16) ||
       !(edx & amxTile))
     return false;
-  // Linux saves the tile registers of a process only after this request.
+  // Linux lets a process use the tile registers only after this request.
   constexpr long requestPermission = 0x1023, tileData = 18;
   return syscall(SYS_arch_prctl, requestPermission, tileData) == 0;
 }

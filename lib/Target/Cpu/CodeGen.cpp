@@ -117,9 +117,8 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
   // Kernels call no function that LLVM could inline, so the passes over
-  // functions suffice. After
-  // them, the passes over modules change hardly any instruction, but take as
-  // long again.
+  // functions suffice. After them, the passes over modules change hardly any
+  // instruction, but take as long again.
   llvm::ModulePassManager passes;
   passes.addPass(llvm::createModuleToFunctionPassAdaptor(
       builder.buildFunctionSimplificationPipeline(
