@@ -32,7 +32,7 @@ public:
   Status run();
 
 private:
-  /// A trial, and its estimate if the model is large.
+  /// A combination of options to try, and its estimate if the model is large.
   struct Candidate {
     PlanTrial trial;
     std::optional<PlanEstimate> estimate;

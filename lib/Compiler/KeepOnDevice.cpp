@@ -126,8 +126,8 @@ Status MemoryPlanner::keepSome(ArrayRef<StateOp> states) {
   int64_t total = 0;
   for (StateOp state : states)
     total += bytesOf(state.getType());
-  // Estimate the step time of a proposal if it keeps as many states as fit. The
-  // estimate assumes that every kept byte saves the same time.
+  // Estimate the step time of a proposal if it keeps as many states as fit into
+  // the budget. The estimate assumes that every kept byte saves the same time.
   double saved =
       std::max(0.0, plain.seconds - reference->seconds) / double(total);
   auto estimate = [&](const Proposal &proposal) {
@@ -173,9 +173,9 @@ kiln::outlookOf(ModuleOp module, const Machine &machine,
   Result<PlanOutlook> outlook =
       MemoryPlanner(module, machine, request).outlook(chooseBudget);
   markAll(module, states, false);
-  // The bound holds only for plans that keep all parameters. Plans that keep
-  // fewer parameters need less memory and may be faster. So use the time
-  // without a budget, which bounds all plans.
+  // The bound holds only for plans in which the device keeps copies of all of
+  // `states`. Plans that keep fewer copies need less memory and can be faster.
+  // So use the time without a budget, which bounds all plans.
   if (outlook.ok())
     outlook->bound = outlook->seconds;
   return outlook;

@@ -5,14 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Proposals come from a ladder: a list of memory budgets for the chain of
-// stages of the forward pass, called rungs, that depends only on the program.
-// For a small program, every rung is measured and the fastest that fits is
-// chosen, so that a larger budget never gives a slower step. Measuring every
-// rung of a large program would take minutes. The arena height grows almost
-// monotonically with the chain budget, so the planner searches for the highest
-// rung that fits, and then makes one more proposal that uses the rest of the
-// budget.
+// The planner tries several memory budgets for the chain of stages of the
+// forward pass. Such a budget is called a rung. The list of the rungs is called
+// the ladder, and depends only on the program. For a small program, the plans
+// for all rungs are measured, and the fastest plan that fits in memory is
+// chosen, so that more memory never gives a slower step. For a large program,
+// this would take minutes. The arena height grows almost monotonically with the
+// rung, so the planner searches for the highest rung whose plan fits. It then
+// tries a budget that uses the rest of the memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,9 +35,9 @@ static constexpr int64_t kMostInputOnlyStages = 64;
 /// between the start of the copy of a parameter and the first reader of the
 /// copy.
 static constexpr int64_t kLeads[] = {2, 12, 24, 48, 96};
-/// guessRung() guesses the index of the largest budget of a ladder (a list of
-/// ascending budgets) whose plan fits. kRungError is the assumed maximum error
-/// of this guess.
+/// guessRung() guesses which budgets of a ladder (a list of ascending budgets)
+/// have plans that fit into the memory, and returns the index of the largest of
+/// these budgets. kRungError is the assumed maximum error of this index.
 static constexpr int64_t kRungError = 4;
 
 Status MemoryPlanner::addLadder(StageCut cut, const LiveCurve &curve) {
@@ -59,7 +59,7 @@ Status MemoryPlanner::addLadder(StageCut cut, const LiveCurve &curve) {
   calibrate(ladder.menus, curve);
   ladder.menus.multiplyResiduals(inFlight);
   // If the chain cannot be solved, add no plans for it. The planner then tries
-  // only the named policies.
+  // only the recomputation policies that have names, such as "full".
   if (!verifyChain(ladder.menus.chain).empty() ||
       (bound && !verifyChain(*bound).empty())) {
     ladders.pop_back();
@@ -207,8 +207,9 @@ Status MemoryPlanner::searchRungs(Ladder &ladder, int64_t &low,
   return Status();
 }
 
-/// Finds the largest budget in the ladder (a list of ascending budgets) of a
-/// large program whose plan fits, and then tries up to three other budgets.
+/// Searches the ladder (a list of ascending budgets for the chain of stages) of
+/// a large program for the largest budget whose plan has an arena that fits in
+/// memory. Then makes up to three plans that try to use the rest of the memory.
 Status MemoryPlanner::climb(Ladder &ladder) {
   int64_t low, extra;
   if (Status status = searchRungs(ladder, low, extra); !status.ok())
@@ -234,8 +235,10 @@ Status MemoryPlanner::climb(Ladder &ladder) {
 }
 
 /// Searches the ladder (plans for ascending budgets) of a large program with
-/// offloading. Usually every plan fits, because activations that do not fit are
-/// offloaded. A plan for a larger budget recomputes less and offloads more, so
+/// offloading. The budget of a plan limits the activations that are kept for
+/// the backward pass, on the device or on the host. Usually every plan fits
+/// into memory, because activations that do not fit on the device are
+/// offloaded. A plan for a larger budget recomputes less but offloads more, so
 /// the step time, except for noise, first decreases and then increases with the
 /// budget.
 Status MemoryPlanner::searchOffloaded(Ladder &ladder) {
@@ -365,8 +368,8 @@ Status MemoryPlanner::choose(const LiveCurve &curve) {
     Status status = addLadders(curve);
     return status.ok() ? searchLadders() : status;
   }
-  // First, leave the states on the device. If this fits and does not cost much
-  // time, moving states cannot help.
+  // First, try plans that leave the states on the device. If the step time of
+  // the fastest one is close to its lower bound, moving states cannot help.
   if (leastWithStates <= request.budget) {
     measurer.keepsStates = true;
     Status status = addLadders(curve);

@@ -38,7 +38,7 @@ struct StageChoice {
   /// pass, of the tensors that are recomputed, and of the tensors that are
   /// offloaded. Offloaded tensors are also counted in keptBytes.
   int64_t keptBytes = 0, repeatedBytes = 0, offloadedBytes = 0;
-  /// Seconds per step of the recomputed ops, priced without fusion.
+  /// Estimated seconds per step of the recomputed ops, without fusion.
   double repeatedSeconds = 0;
   /// Seconds per step to recompute the whole stage.
   double wholeSeconds = 0;
@@ -53,7 +53,8 @@ public:
   PlanChoices(ProgramOp train, const StageChain &stages,
               const RecomputeSchedule &schedule,
               llvm::ArrayRef<OffloadChoice> offload, const Machine &machine);
-  /// Prices the recomputed ops. Must be called after the schedule is applied.
+  /// Estimates the time of the recomputed ops. Must be called after the
+  /// schedule is applied.
   void priceRepeats(ProgramOp train, const Machine &machine);
 
   llvm::ArrayRef<StageChoice> stages() const { return choices; }

@@ -12,8 +12,10 @@
 
 using namespace kiln;
 
-/// Numbers of layers of the two small models. The first and the last layer may
-/// differ from the others.
+/// The figures of a large model are extrapolated from those of two small models
+/// with these numbers of layers. The difference between the two models is the
+/// cost of additional layers, even if the first and the last layer differ from
+/// the others.
 static constexpr int64_t kFewLayers = 2, kMoreLayers = 4;
 /// Models with at most this number of layers are not estimated.
 static constexpr int64_t kMostLayersOfSmallModels = 4 * kMoreLayers;

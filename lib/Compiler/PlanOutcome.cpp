@@ -19,8 +19,9 @@ using namespace mlir;
 using namespace kiln;
 
 /// Measures the recomputation policies "full" and "poor" and, for each ladder
-/// (plans for ascending budgets), the plan for the smallest budget. Offloads
-/// everything that can be offloaded. Returns true if one of these plans fits.
+/// (plans for ascending budgets), the plan for the smallest budget. These plans
+/// offload everything that can be offloaded. Returns true if one of them fits
+/// into the memory budgets of device and host.
 Result<bool> MemoryPlanner::measureLeast() {
   if (leastFits)
     return *leastFits;
@@ -87,8 +88,8 @@ Status MemoryPlanner::refuse(int64_t &leastBudget) {
   hint += "lower --batch or --seq";
   if (request.suggestMicrobatches)
     hint += ", or split the batch with --microbatches=auto";
-  // Determine whether the smallest arena would be lower if activations were
-  // offloaded.
+  // Determine whether offloading activations would reduce the smallest feasible
+  // budget.
   bool statesStay = llvm::none_of(module.getOps<StateOp>(), [](StateOp state) {
     return memoryOf(state.getType()) == MemorySpace::Host;
   });

@@ -60,7 +60,8 @@ struct Ladder {
   }
 };
 
-/// The estimated step time of the plan for one of the budgets of a ladder.
+/// The estimated step time of the plan for one budget of a ladder (a list of
+/// ascending budgets).
 struct RungEstimate {
   double seconds;
   size_t number; ///< Index among all estimates.
@@ -99,14 +100,15 @@ public:
   /// for the whole step. The states that save the most time per byte if they
   /// are kept come first in `states`.
   Status keepSome(llvm::ArrayRef<StateOp> states);
-  /// Makes apply() compare the plan with `proposal` instead of unplanned().
-  /// `proposal` belongs to another planner and keeps more on the device, so its
-  /// step time is a lower bound.
+  /// Makes apply() compare the plan with `proposal` instead of with this
+  /// planner's own proposal that recomputes and offloads nothing. `proposal`
+  /// keeps at least as much on the device, so its step time is a lower bound.
   void compareWith(const Proposal &proposal) { reference = &proposal; }
-  /// Applies the proposal that was found to the module.
+  /// Applies the best proposal to the module.
   void apply() { apply(*best); }
-  /// Returns the error if no proposal fits, and stores the smallest feasible
-  /// budget in `leastBudget`.
+  /// Must be called only if no proposal fits. Returns the error for the user.
+  /// Stores the smallest feasible budget in `leastBudget`, unless all proposals
+  /// need too much host memory.
   Status refuse(int64_t &leastBudget);
 
 private:
@@ -169,23 +171,23 @@ private:
   ProposalMeasurer measurer;
   int64_t inFlight = 1; ///< Maximum number of micro-batches in flight.
   int64_t microbatches = 1;
-  /// The arena height that corresponds to the largest budget of the chain of
-  /// stages: the height of a program that recomputes, offloads and hoists
-  /// nothing. States are not counted while the proposals of the ladders may
-  /// move them to the host.
+  /// The arena height of the program that recomputes, offloads and hoists
+  /// nothing. The largest budget of a ladder (a list of plans for ascending
+  /// budgets) corresponds to this height. While the planner tries plans that
+  /// can store states on the host, these states are not counted.
   int64_t chainHeight = 0;
   /// The result of measureLeast(), or nullopt before its first call.
   std::optional<bool> leastFits;
   std::list<Ladder> ladders;
-  /// If the planner first tried plans that leave all states on the device:
-  /// their ladders (lists of plans for ascending budgets). `ladders` then has
-  /// those of plans that may move states.
+  /// Ladders (lists of plans for ascending budgets) whose plans leave all
+  /// states on the device, if the planner tried such plans first. The plans in
+  /// `ladders` can then store states on the host.
   std::list<Ladder> earlierLadders;
   std::list<Proposal> others; ///< Proposals that belong to no ladder.
   Proposal plain;
   const Proposal *best = nullptr;
-  /// If the planner may store states on the host: lower bounds on the time that
-  /// states on the host take.
+  /// Set if the planner may store states on the host: lower bounds on the
+  /// duration of the program that hold for every choice of states on the host.
   std::optional<StateBound> stateBound;
   /// Some plans offload activations, the others do not. If no plan of one of
   /// these two kinds was measured, `rival` is the best plan of this kind
@@ -200,7 +202,8 @@ private:
   /// The bytes of the states and gradients that are on the device at the same
   /// time if all states stay there.
   int64_t leastWithStates = 0;
-  /// The plan that keeps everything on the device, if it is not `plain`.
+  /// The plan that keeps everything on the device. If compareWith() has not set
+  /// it, `plain` is this plan.
   const Proposal *reference = nullptr;
 };
 

@@ -42,8 +42,9 @@ static constexpr int kStateRounds = 10, kEstimateRounds = 3;
 /// proposal with states on the host. If none of the plans fits, other states
 /// are chosen.
 static constexpr int kOffloadRoundsBesideStates = 2;
-/// Memory is left free for fragmentation from the start if this makes the step
-/// slower by at most this part of the step time.
+/// The first offload plan of a proposal leaves memory free for the expected
+/// fragmentation of the arena if this makes the step slower by at most this
+/// fraction of the step time.
 static constexpr double kReserveCost = 0.02;
 /// Maximum number of times that offloadMost() reduces the host memory for
 /// states.
@@ -142,8 +143,9 @@ void ProposalMeasurer::merge(const ProposalMeasurer &copy) {
   }
 }
 
-/// Runs the passes between two points of the pipeline. The search for buffer
-/// offsets stops once the arena fits the budget if the goal is ArenaGoal::Fit.
+/// Runs the passes between two points of the pipeline. If the goal is
+/// ArenaGoal::Fit, the search for buffer offsets stops once the arena fits the
+/// budget.
 LogicalResult ProposalMeasurer::runPasses(ModuleOp trial, PipelinePoint from,
                                           PipelinePoint to, ArenaGoal goal) {
   PipelineOptions pipeline;
@@ -305,8 +307,9 @@ StateProblem StateLimits::problemOf(const OffloadModel &model) const {
   problem.hostCapacity = hostCapacity;
   if (!isAway)
     return problem;
-  // The offloaded activations take no memory. Gradients are not activations,
-  // although the ops of the loss compute some of them in the forward pass.
+  // Assume that all activations that can be offloaded are offloaded, and
+  // subtract their bytes. Gradients are not activations, although the ops of
+  // the loss compute some of them in the forward pass.
   llvm::SmallDenseSet<int32_t> gradients;
   for (const StateGroup &group : problem.groups)
     gradients.insert(group.gradient);

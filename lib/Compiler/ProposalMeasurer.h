@@ -48,8 +48,8 @@ public:
   StateProblem problemOf(const OffloadModel &model) const;
   bool offloads() const { return isAway; }
 
-  /// Relaxes the limits after no choice of states was within them. Returns
-  /// false if they cannot be relaxed.
+  /// Relaxes the limits. Called if no choice of the states on the host was
+  /// within them. Returns false if they cannot be relaxed.
   bool relax() {
     if (canOffload && !isAway) {
       isAway = true;
@@ -74,8 +74,8 @@ public:
   }
 
 private:
-  /// A reduction is at least 1 / kLeastReduction of the capacity, so that few
-  /// rounds are needed.
+  /// If reduce() lowers the capacity, it lowers the capacity by at least
+  /// 1 / kLeastReduction of its value, so that few rounds are needed.
   static constexpr int64_t kLeastReduction = 512;
 
   int64_t capacity = 0, hostCapacity = 0;
@@ -165,8 +165,8 @@ public:
   /// also chooses what is offloaded.
   Status measure(Proposal &proposal, bool keepsAll = false,
                  LiveCurve *liveCurve = nullptr);
-  /// Chooses the states on the host again, and measures the proposal unless
-  /// `effort` is StateEffort::Estimate.
+  /// Chooses again which states are stored on the host, and measures the
+  /// proposal unless `effort` is StateEffort::Estimate.
   Result<Choice> chooseStates(Proposal &proposal, StateEffort effort);
   /// Measures a proposal for a second time, and minimizes the heights of its
   /// arenas.
@@ -188,11 +188,13 @@ public:
   bool hasLimit() const {
     return limit < std::numeric_limits<double>::infinity();
   }
-  /// Ends a measurement early if its step time cannot be below `seconds`.
+  /// Makes measurements end early if the step time of the proposal cannot be
+  /// below `seconds`.
   void mustBeat(double seconds) { limit = fastest = seconds; }
   /// Returns a copy of this measurer.
   ProposalMeasurer fork() const;
-  /// Adds what a copy that fork() returned has found since then.
+  /// Merges the results of `copy`, which fork() returned, such as its fastest
+  /// step time, into this measurer.
   void merge(const ProposalMeasurer &copy);
 
   /// True if proposals may store states on the host.
@@ -246,18 +248,19 @@ private:
 ProgramOp trainProgram(mlir::ModuleOp module);
 
 /// Adds the attributes of a proposal to the module:
-///   - to reads of states on the host, the prefetch distance, or the mark that
-///     the device keeps the copy;
-///   - to the training program, the limit for early gathers.
+///   - to reads of states on the host, the prefetch distance (kPrefetchAttr),
+///     and the mark that all readers share one copy on the device (kKeepAttr);
+///   - to the training program, the arena height up to which all-gathers of
+///     states may start early (kGatherHeightAttr).
 void markTransfers(mlir::ModuleOp module, const Proposal &proposal);
 
 /// Moves the states that a proposal stores on the host into host memory, and
 /// marks the reads of these states with the prefetch distances of the copies.
 llvm::LogicalResult moveStates(mlir::ModuleOp module, const Proposal &proposal);
 
-/// Calibrates the workspaces of the chain with the live bytes of the scheduled
-/// program that keeps everything. The positions of its heavy ops (matmuls and
-/// attention) show which commands belong to which stage.
+/// Corrects the estimated workspaces of the stages with `curve`, the live bytes
+/// of the scheduled program that recomputes nothing. The positions of its heavy
+/// ops (matmuls and attention) show which commands belong to which stage.
 void calibrate(StageMenus &menus, const LiveCurve &curve);
 
 } // namespace kiln

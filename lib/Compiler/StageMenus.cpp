@@ -125,10 +125,10 @@ static int64_t lastUse(Value tensor,
   return last;
 }
 
-/// Assigns each op of the loss and of the backward pass to a segment, and
-/// computes the live bytes of each segment. An op of the backward pass belongs
-/// to the lowest stage whose values the op or an earlier op of the backward
-/// pass reads.
+/// Assigns each op of the loss and of the backward pass to a segment (one per
+/// stage, and a last one for the loss), and computes the live bytes of each
+/// segment. An op of the backward pass belongs to the lowest stage of which
+/// this op or an earlier op of the backward pass reads a value.
 void MenuBuilder::splitBackward() {
   SmallVector<Operation *> ops(stages.lossOps());
   llvm::append_range(ops, stages.backwardOps());

@@ -38,13 +38,15 @@ struct StageMenus {
   /// backward pass. Heavy ops of the loss count as backward.
   std::vector<int64_t> forwardHeavy, backwardHeavy;
 
-  /// Returns the chain operations that keep everything.
+  /// Returns the schedule, as a sequence of chain operations, that recomputes
+  /// nothing and keeps the most residuals.
   std::vector<ChainOp> keepAll() const;
 
-  /// Corrects the workspaces, which were estimated before fusion, with the live
-  /// bytes of the scheduled program that recomputes nothing. `forward[k]` and
-  /// `backward[k]` are the maximum live bytes during the forward and backward
-  /// pass of stage k. A negative element means that the maximum is unknown.
+  /// The workspaces of the stages were estimated before fusion. Corrects them
+  /// with the live bytes of a scheduled program that recomputes nothing:
+  /// `forward[k]` and `backward[k]` are the maximum live bytes during the
+  /// forward and backward pass of stage k. A negative element means that the
+  /// maximum is unknown.
   void calibrate(llvm::ArrayRef<int64_t> forward,
                  llvm::ArrayRef<int64_t> backward);
 

@@ -19,7 +19,8 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Maximum number of budgets of a large program whose plans are measured.
+/// For a large program, the plans for at most this number of budgets are
+/// measured.
 static constexpr size_t kMeasured = 3;
 /// The plan for a budget is measured if its estimate is below this factor times
 /// the step time of the best proposal so far.
@@ -65,8 +66,8 @@ Status MemoryPlanner::estimateStates(Ladder &ladder, ArrayRef<int64_t> indices,
   size_t first = estimates.size();
   for (int64_t index : indices) {
     index = std::clamp<int64_t>(index, 0, ladder.rungCount);
-    // The plan for the largest budget of any ladder (plans for ascending
-    // budgets) keeps all values, so estimate only that of the first ladder.
+    // In every ladder (plans for ascending budgets), the plan for the largest
+    // budget keeps all values, so estimate this plan only for the first ladder.
     if (index == ladder.rungCount && &ladder != &ladders.front())
       continue;
     bool isKnown = llvm::any_of(estimates, [&](const RungEstimate &other) {
@@ -101,8 +102,8 @@ Status MemoryPlanner::searchStates() {
   for (Ladder &ladder : ladders) {
     if (isUseless(ladder))
       continue;
-    // Estimate the plan for the largest budget first, because the searches for
-    // states of the other plans start from its result.
+    // Estimate the plan for the largest budget first. For the other plans, the
+    // search for the states to store on the host starts from its result.
     SmallVector<int64_t> smaller;
     for (int64_t i = 3; i >= 0; --i)
       smaller.push_back(ladder.rungCount / 4 * i);
@@ -172,10 +173,10 @@ Status MemoryPlanner::measureBest(std::vector<RungEstimate> &estimates) {
   return Status();
 }
 
-/// Computes lower bounds on the time that states on the host take.
-/// StateBound::rest counts only time after the norm of all gradients is known.
-/// Nothing is recomputed in this time, so the time of recomputation can be
-/// added to it.
+/// Computes lower bounds on the time of a program that may store states on the
+/// host. StateBound::rest counts only time after the norm of all gradients is
+/// known. Nothing is recomputed in this time, so the time of recomputation can
+/// be added to it.
 Status MemoryPlanner::boundStates(const LiveCurve &curve) {
   if (!measurer.movesStates)
     return Status();
@@ -206,9 +207,10 @@ Status MemoryPlanner::boundStates(const LiveCurve &curve) {
 }
 
 /// Measures the exact height of the arena of the best proposal. The earlier
-/// search for offsets stopped as soon as the arena fitted. The search that
-/// minimizes the height is a different one, so its arena may be larger and not
-/// fit. The states are then chosen again with exact heights.
+/// search for offsets stopped as soon as the arena was within the budget. The
+/// search that minimizes the height is a different one, so its arena can be
+/// larger and exceed the budget. In that case, chooses the states on the host
+/// again, with exact heights.
 Status MemoryPlanner::measureExactly() {
   Proposal &exact = others.emplace_back(*best);
   best = nullptr;
@@ -241,10 +243,10 @@ Status MemoryPlanner::measureExactly() {
   return Status();
 }
 
-/// Chooses the states on the host again, with more effort: those of the best
-/// proposal, of `rival` (a plan that may be faster but was only estimated), and
-/// of the policy "full" if the best proposal is much slower than the lower
-/// bound.
+/// Chooses again, with more effort, which states are stored on the host. Does
+/// so for the best proposal, for `rival` (a plan that may be faster but was
+/// only estimated) and, if the best proposal is much slower than the lower
+/// bound, for the policy "full".
 Status MemoryPlanner::refineStates() {
   if (!best->states->any())
     return Status();

@@ -25,13 +25,13 @@ namespace kiln {
 /// Returns the seconds of one op of the planned level.
 double opSeconds(mlir::Operation *op, const Machine &machine);
 
-/// Returns the seconds of a dispatch or matmul of the dispatched level that
-/// accesses `memory`.
+/// Returns the seconds that `op`, a dispatch or matmul of the dispatched level,
+/// takes. `memory` is the memory that `op` accesses.
 double dispatchSeconds(mlir::Operation *op, const Machine &machine,
                        MemorySpace memory);
 
-/// Seconds of the kernels that are already priced, by the name of the kernel
-/// and the memory that it accesses.
+/// Caches the estimated seconds of a launch of each kernel. The key is the name
+/// of the kernel and the memory that the launch accesses.
 using KernelSeconds = std::map<std::pair<llvm::StringRef, MemorySpace>, double>;
 
 /// Returns the seconds of one command. Loops, host-device copies and waits cost
@@ -50,8 +50,8 @@ public:
   /// that its micro-batch has among those in flight (its ring slot), or 0.
   using Key = std::pair<const void *, int64_t>;
 
-  /// Executes a command of a queue, which starts after the commands of the
-  /// queues `after`.
+  /// Executes a command of `queue` that takes `seconds`. The command starts
+  /// after the commands of the queues `after`.
   void run(mlir::Attribute queue, mlir::ArrayAttr after, double seconds);
   /// Starts a copy after the commands of the queues `after`.
   void start(Key copy, mlir::ArrayAttr after, double bytes,
@@ -75,7 +75,7 @@ private:
   const Machine &machine;
   llvm::SmallDenseMap<mlir::Attribute, double, 4> now;
   double freeFrom[2] = {0, 0};
-  /// The time at which each queue of collectives is idle.
+  /// The time at which each queue of collectives becomes idle.
   llvm::SmallDenseMap<mlir::Attribute, double, 2> freeOfQueue;
   llvm::DenseMap<Key, double> doneAt;
 };

@@ -35,7 +35,8 @@ public:
   /// exceeds the range of f16.
   Status write(const std::string &path) const;
 
-  /// Sizes of all tensors in bytes, without headers.
+  /// Return the bytes of all added tensors in `weights` and in the written
+  /// file, respectively, without headers.
   uint64_t bytesBefore() const { return before_; }
   uint64_t bytesAfter() const { return after_; }
   int64_t tensors() const { return int64_t(entries_.size()); }

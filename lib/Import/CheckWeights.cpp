@@ -7,8 +7,9 @@
 //
 // Compares the tensors in the headers of weight files with the states of the
 // model. An executable makes the same comparison when it loads the files, but
-// this check reports a mismatch before compilation. Unused tensors, which
-// --init-ignore can permit, are reported as a warning.
+// this check reports a mismatch before compilation. Tensors that the model does
+// not use cause a warning: the executable rejects them unless --init-ignore
+// names them.
 //
 //===----------------------------------------------------------------------===//
 

@@ -34,7 +34,8 @@ enum class KeyUse {
   Honoured,
   /// The key is not implemented, so only some values are accepted.
   Fixed,
-  /// The library reads the key, but the key does not affect a training step.
+  /// The transformers library reads the key, but the key does not affect a
+  /// training step.
   Inert,
   /// The library's code for the family does not read the key.
   Unread

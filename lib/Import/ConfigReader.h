@@ -59,8 +59,9 @@ public:
   /// Returns true if the key is present, even if it is null.
   bool mentions(llvm::StringRef key) const;
 
-  // These functions read a value. Without the parameter `absent`, an absent key
-  // has the default in the table.
+  // These functions read a value. If the key is absent, require...() records an
+  // error, and get...() returns `absent` or, without this parameter, the
+  // default in the table of the keys (see setTable()).
   int64_t requireInteger(llvm::StringRef key, int64_t low, int64_t high);
   int64_t getInteger(llvm::StringRef key, int64_t low, int64_t high);
   int64_t getInteger(llvm::StringRef key, int64_t absent, int64_t low,
@@ -97,8 +98,9 @@ public:
 
 private:
   const nlohmann::json *find(llvm::StringRef key);
-  /// Returns the default in the table of a key marked as KeyUse::Honoured, or
-  /// null if transformers declares no default for the key.
+  /// Returns the default that the table gives for `key`, or null if
+  /// transformers declares no default. The table must mark `key` as
+  /// KeyUse::Honoured.
   nlohmann::json tableDefault(llvm::StringRef key) const;
   /// Checks a key that no accessor has read.
   void checkUnread(const std::string &key, const nlohmann::json &value,

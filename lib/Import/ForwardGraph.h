@@ -98,7 +98,8 @@ public:
 
   /// Ends the program with the loss of a classifier whose weight matrix
   /// [vocabulary, width] is the state `weight`: either an existing state
-  /// (tied), or a new one whose name in weight files has no prefix.
+  /// (tied), or a new one. The name of the new state in weight files has no
+  /// prefix such as "transformer.".
   void finishWithLoss(mlir::Value hidden, llvm::StringRef name,
                       llvm::StringRef weight, int64_t vocabulary,
                       double stddev);

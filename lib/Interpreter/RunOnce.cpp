@@ -110,8 +110,8 @@ static const TensorInfo *findState(const ModelWeights &weights,
   return nullptr;
 }
 
-/// Sets a state to the values of `tensor`, or to its initial values if `tensor`
-/// is null.
+/// Sets a state to the values of `tensor`. If `tensor` is null, sets the state
+/// to the state's initial values.
 static Status setState(const ModelWeights *weights, const TensorInfo *tensor,
                        const StateInfo &state, uint64_t seed, char *data) {
   auto read = [&](const ValueInfo &value, char *to) {

@@ -183,7 +183,8 @@ TraceChecker::operandsOf(const ScheduledProgram &program,
   return operands;
 }
 
-/// Marks the bytes of a slot's instance that a command may write.
+/// Marks the bytes of a slot's instance that belong to results of a command,
+/// and that the command is therefore allowed to change.
 static void markResults(const ScheduledCommand &command, unsigned slot,
                         int64_t microbatch, std::vector<bool> &mayChange) {
   for (const SlotTensor &place : command.results) {

@@ -50,7 +50,8 @@ struct Block {
 };
 
 /// Placed items, sorted by offset. The lifetimes are stored apart from the
-/// offsets, because for most blocks of a list only the lifetime is read.
+/// offsets, because forEachConflict() reads the lifetimes of all items of a
+/// list, but the offsets of only a few are read.
 struct BlockList {
   std::vector<int64_t> offsets, tops;
   std::vector<int32_t> firsts, lasts;
@@ -63,12 +64,12 @@ struct BlockList {
   void forEachConflict(const Item &item, Visit visit) const;
 };
 
-/// The placed items, sorted by offset. Most items are short-lived and conflict
-/// with few others. So besides the list of all blocks, there are lists of the
-/// blocks in windows of time. There are long and short windows, each kind in a
-/// Level. The windows of a level start at equal distances and are twice as long
-/// as this distance. Every item that is not longer than the distance is
-/// therefore inside a window.
+/// The placed items ("blocks"), sorted by offset. Most items are short-lived
+/// and conflict with few others. So besides the list of all blocks, there are
+/// lists of the blocks in windows of time. There are long and short windows,
+/// each kind in a Level. The windows of a level start at equal distances and
+/// are twice as long as this distance. Every item that is not longer than the
+/// distance is therefore inside a window.
 class Blocks {
 public:
   explicit Blocks(int32_t numSections);
@@ -87,8 +88,10 @@ private:
 };
 } // namespace
 
-/// kWindows is the approximate number of windows of each level. A level whose
-/// windows would start less than kLeastDistance sections apart is omitted.
+/// Besides the list of all placed items, Blocks has levels of lists, one list
+/// for each window of time. kWindows is the approximate number of windows of
+/// each level. A level whose windows would start less than kLeastDistance
+/// sections apart is omitted.
 static constexpr int32_t kWindows[] = {64, 8};
 static constexpr int32_t kLeastDistance = 4;
 /// The insertion of a block before n other blocks of a list counts as
@@ -311,8 +314,10 @@ struct Trial {
 };
 } // namespace
 
-/// Improves a placement by squeaky-wheel rounds. If the best placement of all
-/// rounds is better than `best`, stores it in `best` and returns true.
+/// Improves a placement by squeaky-wheel optimization: each round places the
+/// items that ended too high earlier than in the previous round. If the best
+/// placement of all rounds is better than `best`, stores it in `best` and
+/// returns true.
 static bool repair(const Problem &problem, Trial trial, int64_t target,
                    int rounds, Effort &effort, Placement &best) {
   bool isBetter = false;
@@ -329,7 +334,7 @@ static bool repair(const Problem &problem, Trial trial, int64_t target,
 }
 
 /// Tries the orders from orderInTime(), and improves the best of them by
-/// squeaky-wheel rounds.
+/// squeaky-wheel optimization, see repair().
 static bool placeInTime(const Problem &problem, int64_t target, Effort &effort,
                         Placement &best) {
   std::vector<Trial> trials; // The lowest placements so far, lowest first.

@@ -29,7 +29,7 @@ inline int64_t alignUp(int64_t value, int64_t alignment) {
 }
 
 struct Item {
-  int64_t size;      ///< Padded size in units of reduce().
+  int64_t size;      ///< Padded size, in the units that reduce() chooses.
   int64_t alignment; ///< Alignment in units.
   int32_t first;     ///< The item is live in sections [first, last).
   int32_t last;
@@ -47,7 +47,8 @@ struct Problem {
   std::vector<Item> items;
   /// Index of the input buffer of each item.
   std::vector<int32_t> source;
-  /// Total size of the live items of each section, in units of reduce().
+  /// Total size of the items of each section (a set of buffers that are live
+  /// together), in the units that reduce() chooses.
   std::vector<int64_t> load;
 
   int64_t maxLoad() const {
@@ -55,14 +56,15 @@ struct Problem {
   }
 };
 
-/// Offsets of a problem's items, in units of reduce().
+/// Offsets of a problem's items, in units of the size that reduce() stores in
+/// `unit`.
 struct Placement {
   std::vector<int64_t> offsets;
   int64_t height = 0;
 };
 
-/// Splits the nonempty buffers into independent problems. Stores the number of
-/// bytes per unit in `unit`.
+/// Splits the nonempty buffers into independent problems. Sets `unit` to the
+/// number of bytes per unit of the sizes in the problems.
 std::vector<Problem> reduce(llvm::ArrayRef<ArenaBuffer> buffers, int64_t &unit);
 
 /// Counts steps against a limit.

@@ -28,8 +28,9 @@ static constexpr double kShortRunGrowth = 1.02;
 /// next.
 static constexpr double kLongRun = 16000;
 static constexpr double kLongRunGrowth = 2;
-/// A section gains weight when it refutes a node. The weights decay by this
-/// factor from run to run.
+/// A section (an interval of the schedule) gains weight when a node of the
+/// search is refuted, because the unplaced buffers of the section cannot fit.
+/// The weights decay by this factor from run to run.
 static constexpr double kWeightKept = 0.9;
 
 ArenaSearch::ArenaSearch(const Problem &problem)
@@ -191,8 +192,9 @@ void ArenaSearch::openFrame(Part part) {
   frames.push_back(frame);
 }
 
-/// Returns the unplaced item with the lowest floor, the lowest offset above the
-/// placed items in its sections. Skips items that must not be placed yet: those
+/// Returns the unplaced item with the lowest floor. The floor is the lowest
+/// offset above the placed items whose lifetimes overlap with that of the
+/// item. Skips items that must not be placed yet: those
 /// that sleep (see ArenaSearch.h) or wait for an equal item. Returns -1 if
 /// there is no other item.
 int32_t ArenaSearch::choose(const Frame &frame) {
@@ -209,9 +211,9 @@ int32_t ArenaSearch::choose(const Frame &frame) {
   return best;
 }
 
-/// Places an item at its floor, the lowest offset above the placed items in its
-/// sections. Returns false if the bounds prove that the remaining items do not
-/// fit.
+/// Places an item at its floor, the lowest offset above the placed items whose
+/// lifetimes overlap with that of the item. Returns false if the bounds prove
+/// that the remaining items do not fit.
 bool ArenaSearch::place(const Frame &frame, int32_t item) {
   const Item &self = items[item];
   const int64_t top = floors[item] + self.size;
@@ -253,8 +255,8 @@ bool ArenaSearch::sleep(const Frame &frame, int32_t item) {
   return propagate(frame);
 }
 
-/// Splits the items of a frame that are unplaced after the placement of `item`
-/// into independent parts, and pushes the parts.
+/// Called after the placement of `item`. Splits the remaining unplaced items of
+/// a frame (a node of the search) into independent parts, and pushes the parts.
 void ArenaSearch::split(const Frame &frame, int32_t item) {
   const size_t begin = pool.size();
   int32_t first = numSections, last = 0;

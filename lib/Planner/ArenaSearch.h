@@ -29,12 +29,12 @@
 // Sleeping strengthens these bounds:
 //
 //   - `bounds`: a sleeping item starts at or above the lowest top that any
-//     unplaced neighbour can have; any other item at or above its floor.
-//   - The unplaced items of a section do not overlap, so they are like jobs on
-//     a machine that runs one job at a time: the size of an item is the
-//     duration of the job, and the bound is the release date. Running the jobs
-//     in the order of their release dates gives the earliest end, which must
-//     not exceed the capacity.
+//     unplaced neighbour can have; any other item starts at or above its floor.
+//   - The unplaced items of a section (which are live at the same time) do not
+//     overlap, so they are like jobs on a machine that runs one job at a time:
+//     the size of an item is the duration of the job, and the bound is the
+//     release date. Running the jobs in the order of their release dates gives
+//     the earliest end, which must not exceed the capacity.
 //
 // After a placement, the unplaced items may fall into parts that share no
 // section. The parts are solved one after the other. A part without a solution
@@ -42,9 +42,8 @@
 //
 // The run time of such a search has a heavy-tailed distribution over key orders
 // (orders of preference of the items), so the search consists of many short
-// runs of slowly growing length.
-// Sections that refute nodes gain weight, and later runs prefer the items of
-// heavy sections.
+// runs of slowly growing length. Sections that refute nodes gain weight, and
+// later runs prefer the items of heavy sections.
 //
 //===----------------------------------------------------------------------===//
 
@@ -77,8 +76,8 @@ private:
   struct Frame {
     Part part;
     /// The item that the node places. If the placement is refuted, the node
-    /// selects another item, and does not try this one again until its floor
-    /// has risen.
+    /// selects another item. It does not try this one again until the floor of
+    /// the item, its lowest offset above the placed items, has risen.
     int32_t item;
     size_t trailMark, placedMark, poolMark, partsMark;
   };
@@ -113,8 +112,9 @@ private:
   bool isAsleep(int32_t item) const {
     return sleepFloors[item] == floors[item];
   }
-  /// Returns true if an equal item of lower rank is unplaced. Equal items are
-  /// interchangeable, so they are placed in the order of their ranks.
+  /// Returns true if the previous item is equal to this item and is unplaced.
+  /// Equal items are interchangeable, so they are placed in the order of their
+  /// indexes.
   bool waitsForTwin(int32_t item) const {
     return hasTwin[item] && !isPlaced[item - 1];
   }
@@ -123,7 +123,7 @@ private:
   const int32_t numItems, numSections;
   int64_t capacity = 0;
   uint64_t totalNodes = 0;
-  uint64_t steps = 0; ///< Steps not yet added to the effort.
+  uint64_t steps = 0; ///< Steps that Effort::spend() has not counted yet.
   Placement found;
   /// For each section, how many nodes were refuted because the items of the
   /// section did not fit, decayed from run to run.

@@ -42,8 +42,9 @@ class Dual {
 public:
   Dual(const View &view, int64_t bytes);
 
-  /// Returns the bound; infinity if some stage has no option that fits the
-  /// budget.
+  /// Optimizes the memory prices and returns the resulting lower bound on the
+  /// time of all schedules, or infinity if some stage has no option that fits
+  /// the budget.
   double maximize();
 
   /// Returns, for each stage j, the price in seconds of a byte that the stage

@@ -26,7 +26,8 @@ struct Leanest {
   std::vector<ChainOp> ops;
 };
 
-/// Returns the schedule in which each stage saves with its fastest option.
+/// Returns the schedule that runs each stage once, with its fastest option for
+/// saving values for the backward pass.
 std::vector<ChainOp> saveEverything(const View &view);
 
 /// Simulates the schedule, and stores it in `best` if it fits the budget and is

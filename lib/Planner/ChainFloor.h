@@ -35,7 +35,8 @@ public:
 
 private:
   const View &view;
-  /// The fewest bytes of each segment, indexed by segment number.
+  /// For each segment number, the fewest bytes in which the backward passes of
+  /// the segment can run.
   std::vector<int64_t> floors;
 };
 

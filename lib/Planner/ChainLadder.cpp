@@ -7,9 +7,10 @@
 //
 // A table for a budget contains the optima of all smaller budgets, but it
 // counts memory in slots, units that are too coarse for the smallest budgets.
-// The ladder therefore has a few tables. Each table has smaller slots than the
-// previous table, and covers only the smaller budgets of the previous table's
-// range. A left segment consists of the stages before the next stored value.
+// ChainLadder, which plans for many budgets, therefore has a few tables. Each
+// table has smaller slots than the previous table, and covers only the smaller
+// budgets of the previous table's range. A left segment consists of the stages
+// before the next stored value.
 // Good schedules have long left segments only for small budgets, so each table
 // limits the length of left segments to a span, which is longer for tables of
 // smaller budgets. The effort that this limit saves is spent on more slots and
@@ -29,8 +30,9 @@
 using namespace kiln;
 using namespace kiln::chain;
 
-/// Maximum number of consecutive stages without a stored value (the length of
-/// left segments, see ChainView.h) in each table.
+/// For each table of the dynamic program, the maximum number of consecutive
+/// stages without a stored value, which is the maximum length of left segments
+/// (see ChainView.h).
 static constexpr int32_t spans[] = {12, 24, 64};
 /// Ratio between the lengths of the budget ranges of consecutive tables.
 static constexpr int64_t rangeShrinks = 4;

@@ -143,9 +143,9 @@ bool Moves::disturb(Candidate &best) {
           if (tryDisturbed(std::move(ops), best))
             return true;
         }
-        // Make this forward pass store a checkpoint instead of saving. Directly
+        // Make this forward pass keep only its input (a checkpoint). Directly
         // before the backward pass of the stage, insert a forward pass that
-        // saves.
+        // saves the values that the backward pass needs.
         ChainOp backward{ChainOpKind::Backward, op.stage, -1};
         Ops ops = start;
         ops[t].kind = ChainOpKind::ForwardCheckpoint;

@@ -55,8 +55,9 @@ private:
     double time = 0;
   };
 
-  /// Inserts drops, removes useless operations, and simulates the schedule.
-  /// Returns true if the schedule fits the budget.
+  /// Makes operations drop values that are not used later, removes useless
+  /// operations, and simulates the schedule. Returns true if the schedule is
+  /// valid and its peak memory is within the budget.
   bool judge(Ops ops, Candidate &result);
   bool tryFaster(Ops ops, Candidate &best);
   void descend(Candidate &best);

@@ -14,11 +14,11 @@
 // the bound for B+Y bytes without a host, and at least o(Y) + i(Y), the time of
 // the copies.
 //
-// The second one considers the turn, that is, the end of the forward pass. Let
-// Y be the bytes on the host at the turn. Copying them takes o(Y) seconds
-// before the turn and i(Y) seconds after it. Let c(M) be a lower bound on the
-// seconds of computation of all schedules that have at most M bytes at the
-// turn. If f of these seconds precede the turn, the turn is at least
+// The second relaxation considers the turn, that is, the end of the forward
+// pass. Let Y be the bytes on the host at the turn. Copying them takes o(Y)
+// seconds before the turn and i(Y) seconds after it. Let c(M) be a lower bound
+// on the seconds of computation of all schedules that have at most M bytes at
+// the turn. If f of these seconds precede the turn, the turn is at least
 // max(f, o(Y)) seconds after the start, and the end of the step is at least
 // max(c(B+Y) - f, i(Y)) seconds after the turn.
 //
@@ -50,7 +50,7 @@ struct Point {
   double bytes, seconds;
 };
 
-/// Bytes that a stage may release before the turn (the end of the forward
+/// Bytes that a stage can release before the turn (the end of the forward
 /// pass), and the seconds of computation that this adds.
 struct Release {
   double bytes, seconds;
@@ -75,7 +75,8 @@ private:
   double fastest = 0; ///< Seconds of computation if nothing is released.
   double most = 0;    ///< Bytes after the forward pass if nothing is released.
   double leastForward = 0, mostForward = 0;
-  /// What the stages may release; first what adds the least time per byte.
+  /// The possible releases of all stages, sorted by the time that they add per
+  /// released byte; the cheapest comes first.
   std::vector<Release> releases;
 };
 
@@ -115,7 +116,7 @@ void Turn::addReleases(const Stage &stage) {
   points.push_back(dropped);
   leastForward += leastRun;
   mostForward += mostRun;
-  // Go from the fastest point along the hull towards fewer bytes.
+  // Go along the lower convex hull, from the fastest point towards fewer bytes.
   Point at = *std::min_element(
       points.begin(), points.end(), [](const Point &a, const Point &b) {
         return std::pair(a.seconds, a.bytes) < std::pair(b.seconds, b.bytes);
@@ -165,8 +166,9 @@ double Turn::seconds(double bytes, double out, double in) const {
 double kiln::offloadTimeBound(const Chain &chain, int64_t budget,
                               double outSecondsPerByte, double inSecondsPerByte,
                               const ChainOptions &options) {
-  // The bound without a host decreases with Y, the bytes on the host, and the
-  // time of the copies increases. Their maximum is least where they are equal.
+  // Let Y be the number of bytes on the host. The lower bound on the time of
+  // computation decreases with Y, and the time of the copies increases with Y.
+  // The maximum of the two is least where they are equal.
   auto repeating = [&](double bytes) {
     return relaxedTimeBound(chain, budget + static_cast<int64_t>(bytes),
                             options);

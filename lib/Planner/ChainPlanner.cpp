@@ -26,7 +26,7 @@ ChainFloor kiln::smallestFeasibleBudget(const Chain &chain,
 
 namespace {
 
-/// Solves a chain for one budget.
+/// Plans the schedule of a chain (a sequence of stages) for one memory budget.
 class Solver {
 public:
   Solver(const Chain &chain, int64_t budget, const ChainOptions &options);
@@ -76,7 +76,8 @@ uint64_t Solver::plan(const View &view, const Floor &floor, int64_t slots) {
   return steps;
 }
 
-/// Improves the bound with a table of `slots` slots.
+/// Raises best.persistentBound, a lower bound on the time, if a dynamic program
+/// over `relaxed` with at most `slots` slots of memory gives a higher bound.
 void Solver::bound(const View &relaxed, int64_t slots) {
   Grid grid = makeGrid(relaxed, bytes, slots, Grid::Rounding::Down);
   Table table(relaxed, grid);
@@ -88,13 +89,14 @@ bool Solver::isCloseEnough() const {
   return best.persistentBound >= best.time * (1 - options.gap);
 }
 
-/// With a pending option, a stage saves and drops its input (see
-/// View::setPending()). Pending options improve plans if memory is scarce;
-/// slots improve plans if stages save many bytes. Plans first with few slots
-/// and many pending options, then with more slots and fewer pending options.
-/// The rest of the effort (elementary steps) is spent on raising the lower
-/// bound with as many pending options as possible, because pending options
-/// raise the bound more than slots do.
+/// Plans with tables of the dynamic program, which measures memory in slots of
+/// equal size. More slots improve plans if stages save many bytes. Pending
+/// options, with which a stage saves and drops its input (see
+/// View::setPending()), improve plans if memory is scarce. Plans first with few
+/// slots and many pending options, then with more slots and fewer pending
+/// options. Spends the rest of the effort (elementary steps) on raising the
+/// lower bound, with as many pending options as possible, because they raise
+/// the bound more than slots do.
 void Solver::useTables() {
   uint64_t exact = bytes / exactSlot(view) + 1;
   auto affordable = [&](uint64_t slots, uint64_t effort) {
@@ -109,8 +111,8 @@ void Solver::useTables() {
     if (bytes < floor.bytes(view.whole()))
       return;
     for (; slots <= options.maxSlots && !isCloseEnough(); slots *= 2) {
-      // If no table has been computed and no options are pending, compute a
-      // table even if that takes more steps than the limit allows.
+      // If no stage has pending options (see View::setPending()), compute the
+      // first table even if that takes more steps than the limit allows.
       bool optional = steps > 0 || pending > 0;
       if (optional && !affordable(2 * slots, until - std::min(until, steps)))
         return;

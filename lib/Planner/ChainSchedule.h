@@ -31,9 +31,9 @@ public:
   Scheduler(const View &view, const Floor &floor)
       : view(view), table(nullptr), floor(floor) {}
 
-  /// Returns the estimated time of a schedule of the segment (consecutive
-  /// stages) that needs at most `bytes` bytes; infinity if and only if there is
-  /// none.
+  /// Returns the estimated time of a schedule of `segment` (consecutive stages)
+  /// with at most `bytes` bytes of memory. Returns infinity if and only if
+  /// there is no such schedule.
   double time(const Segment &segment, int64_t bytes) const;
 
   /// Appends a schedule of the segment that needs at most `bytes` bytes. Such a

@@ -36,7 +36,8 @@ class Table {
 public:
   Table(const View &view, const Grid &grid);
 
-  /// Returns the least time with m slots; infinity if there is no schedule.
+  /// Returns the least time of the schedules of a segment that need at most m
+  /// slots of memory, or infinity if there is no such schedule.
   double time(const Segment &segment, int32_t m) const {
     return row(segment)[m];
   }
@@ -45,12 +46,13 @@ public:
     return m < 0 ? std::numeric_limits<double>::infinity() : time(segment, m);
   }
 
-  /// Returns an upper bound on the elementary steps per slot of a table.
+  /// Returns an upper bound on the number of elementary steps that computing a
+  /// table takes for each slot of memory.
   static uint64_t effortPerSlot(const View &view);
 
 private:
-  /// With at least `least` slots, a schedule exists. With at least `enough`
-  /// slots, the fastest schedule fits.
+  /// With at least `least` slots of memory, a schedule of the segment exists.
+  /// With at least `enough` slots, the fastest schedule fits.
   struct Range {
     int32_t least = 0;
     int32_t enough = 0;

@@ -79,8 +79,8 @@ void View::addStage(const Chain &chain, int32_t i,
 }
 
 void View::setPending(size_t count, const std::vector<double> &prices) {
-  // All stages of one kind use the price of the first stage of this kind, so
-  // that they get equal options.
+  // All stages of one kind must get equal options, so they use the price (in
+  // seconds per saved byte) of the first stage of this kind.
   std::vector<int32_t> payer(size(), -1);
   for (int32_t i = 0; i < size(); ++i) {
     if (payer[kinds[i]] < 0)

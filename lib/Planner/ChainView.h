@@ -19,8 +19,8 @@
 //     pending option u - 1 and dropped its input; abar_{end+1} of this option
 //     and delta_{end+1} are present.
 //
-// Reversing an empty segment with a tail u > 0 is the backward pass of stage
-// `end`.
+// Reversing a segment means to compute its gradients. For an empty segment with
+// a tail u > 0, this is the backward pass of stage `end`.
 //
 // The memory needed by a segment includes its tail but not a_first, which is
 // present before and after.
@@ -40,10 +40,11 @@ struct Option {
   int64_t saved = 0;
   double forward = 0;
   double time = 0; // Seconds of forward and backward.
-  /// Peak bytes of the forward pass that saves, not counting View::waiting(),
-  /// the bytes that are present at the start of the segment. saveNeed excludes
-  /// the input of the stage, which stays in memory. saveDropNeed includes the
-  /// input, which the forward pass drops.
+  /// Peak bytes of a forward pass that saves values for the backward pass, not
+  /// counting View::waiting(), the bytes that are present at the start of the
+  /// segment. saveNeed is for a forward pass that keeps the input of the stage,
+  /// and does not count the input. saveDropNeed is for a forward pass that
+  /// drops the input, and counts it.
   int64_t saveNeed = 0;
   int64_t saveDropNeed = 0;
   /// Peak bytes of the backward pass, without the input of the stage.
@@ -76,7 +77,7 @@ struct Choice {
   const Option *saving = nullptr;
   int32_t split = 0;
   Segment right, left;
-  /// True if there is a left segment (A and C above).
+  /// True if the stages [first, split) form a left segment (A and C above).
   bool hasLeft = false;
   /// Bytes stored while the gradients of the right segment are computed.
   int64_t stored = 0;
@@ -110,19 +111,23 @@ public:
   int32_t size() const { return static_cast<int32_t>(options.size()); }
   Segment whole() const { return {0, size(), 0}; }
 
-  /// Returns the bytes present at the start of a segment, without a_first.
+  /// Returns the bytes present at the start of a segment, not counting a_first,
+  /// the input of its first stage.
   int64_t waiting(const Segment &segment) const {
     return segment.tail == 0
                ? gradient[segment.end]
                : gradient[segment.end + 1] + pendingOf(segment).saved;
   }
-  /// Returns the bytes needed by an empty segment.
+  /// Returns the bytes needed by an empty segment: those of the gradient of its
+  /// input or, if it has a tail, those of the backward pass of the tail, stage
+  /// `end`.
   int64_t emptyNeed(const Segment &segment) const {
     return segment.tail == 0 ? gradient[segment.end]
                              : pendingOf(segment).backwardNeed;
   }
 
-  /// Calls visit(choice) for every way to start a segment that is not empty.
+  /// Calls visit(choice) for every way to start the schedule of a segment that
+  /// is not empty.
   template <typename Visitor>
   void forEachChoice(const Segment &segment, Visitor visit) const;
 
@@ -135,8 +140,8 @@ public:
            pendingBefore[std::min(last + 1, end)] - pendingBefore[first + 1];
   }
 
-  /// Calls visit(segment) once for each segment number, after the visits of its
-  /// right and left segments.
+  /// Calls visit(segment) once for each segment number. Visits a segment only
+  /// after all segments that can be its right or left segment (see Choice).
   template <typename Visitor> void forEachSegment(Visitor visit) const;
 
   /// Returns the number of a segment. Equivalent segments have equal numbers.
@@ -189,7 +194,8 @@ private:
   std::vector<int32_t> kinds;
   int32_t span = std::numeric_limits<int32_t>::max();
   size_t tailStride = 1, lengthStride = 1;
-  /// pendingBefore[i] is the number of pending options of the stages before i.
+  /// pendingBefore[i] is the number of pending options, with which a stage
+  /// saves and drops its input, of the stages before i.
   std::vector<size_t> pendingBefore;
   std::vector<int32_t> numbers;
   int32_t segmentCount = 0;
@@ -243,8 +249,8 @@ void View::forEachChoice(const Segment &segment, Visitor visit) const {
 
 template <typename Visitor> void View::forEachSegment(Visitor visit) const {
   std::vector<bool> done(segmentCount, false);
-  // Iterate over ends first: a segment and its right segments have the same
-  // end, so the right segments are likely to be in the cache.
+  // Iterate over ends first. If a segment is split, its right part has the same
+  // end. The results for right parts are therefore likely to be in the cache.
   for (int32_t end = 0; end <= size(); ++end) {
     for (int32_t first = end; first >= firstOf(end); --first) {
       for (int32_t tail = 0; tail < numTails(end); ++tail) {

@@ -48,8 +48,9 @@ double LinkPlacer::run(const std::vector<double> &seconds,
         continue;
       }
       bool short_ = resident[c] - away > link.capacity;
-      // Transfers complete in order. Later transfers whose limit is reached are
-      // removed when their turn comes.
+      // Transfers complete in order, so if this one is in progress, so are all
+      // later ones. If a later one has reached its limit, it is removed in a
+      // later iteration over the commands.
       if (!short_ && pending[i].done > now)
         break;
       if (transfer.busy < c && (short_ || pending[i].done <= now)) {

@@ -42,7 +42,8 @@ struct LinkLimits {
   double latency = 0;   ///< Additional time of every copy, in seconds.
 };
 
-/// Places the transfers of one direction.
+/// Schedules the copies in one direction of the link. The results are the
+/// members Transfer::gone.
 class LinkPlacer {
 public:
   /// Places the transfers, which must be ordered by `ready`. `seconds` has the

@@ -345,10 +345,10 @@ static void checkOrder(const std::vector<int64_t> &axis,
       return file.refuse(std::string(key) + "[" + std::to_string(i) + "]",
                          numberText(values[i]),
                          "at most " + numberText(growth) +
-                             " times the preceding entry " +
+                             " times the rate " +
                              numberText(values[i - 1]) +
-                             ", so that a larger size does not take less "
-                             "time");
+                             " of the next smaller size, so that a larger "
+                             "size does not take less time");
   }
 }
 

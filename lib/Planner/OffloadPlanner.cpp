@@ -19,7 +19,8 @@ static constexpr uint64_t kImprovementSteps = 20'000'000;
 
 namespace {
 
-/// Places the copies of sets of values.
+/// For a given set of offloaded values, chooses when the program waits for the
+/// copy of each value to the host, and when it starts the copy back.
 class OffloadPlacer {
 public:
   explicit OffloadPlacer(const OffloadProblem &problem)
@@ -86,7 +87,7 @@ OffloadSolution OffloadPlacer::run(const std::vector<int32_t> &items) {
 
   // Place the copies to the device in reversed time, in which a copy is ready
   // at the command that needs the value. The limit of the copy is the last
-  // command, in program order, at which the original is still on the device.
+  // command, in program order, before the value leaves the device.
   in.clear();
   for (const Transfer &transfer : out)
     in.push_back({transfer.bytes, mirror(transfer.limit),

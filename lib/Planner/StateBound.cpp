@@ -68,12 +68,13 @@ static double boundOfRest(const StateProblem &problem, int32_t command) {
 }
 
 namespace {
-/// Lower bounds on the time until a command has been executed, from the
-/// parameters that the commands read. A window is a range of commands. When it
-/// starts, the device holds at most as many bytes as its capacity. All other
-/// parameters that the window reads are copied to the device during the window,
-/// which therefore takes at least as long as these copies. The durations of
-/// disjoint windows add up.
+/// Lower bounds on the time until a command has been executed. They follow from
+/// the copies of the parameters that the commands read. A window is a range of
+/// commands. When a window starts, the parameters on the device have at most as
+/// many bytes as the capacity of the device. All other parameters that the
+/// window reads are copied to the device during the window, which therefore
+/// takes at least as long as these copies. The durations of disjoint windows
+/// add up.
 class ReadBound {
 public:
   ReadBound(const StateProblem &problem, const std::vector<double> &after);
@@ -133,8 +134,8 @@ double ReadBound::until(int32_t command) const {
 
 StateBound kiln::boundStates(const StateProblem &problem) {
   StateBound bound;
-  // Every update may run on the host, where it takes no time on the device, so
-  // do not count the updates.
+  // The bound must hold for all choices. An update can run on the host, where
+  // it takes no time on the device, so do not count the updates.
   std::vector<double> seconds = problem.seconds;
   std::vector<int32_t> moments;
   if (problem.join >= 0)

@@ -21,10 +21,12 @@
 using namespace kiln::support;
 using namespace kiln;
 
-/// planStates() tries shares of the parameter bytes that are multiples of 1 /
-/// kShares. Its coarse grid has steps of kCoarse / kShares.
+/// planStates() searches for the shares of the parameter bytes to which each
+/// kind of choice applies (see StateShares), in multiples of 1 / kShares. Its
+/// coarse grid has steps of kCoarse / kShares.
 static constexpr int kShares = 256, kCoarse = 32;
-/// Number of points of the coarse grid from which the search continues.
+/// The search continues from this number of points of the coarse grid, the best
+/// ones.
 static constexpr size_t kStarts = 8;
 /// The penalty for a byte that does not fit, as a multiple of the time to copy
 /// the byte to the host and back. kHighPenalty is used if the search with
@@ -76,9 +78,10 @@ namespace {
 /// kShares.
 using Point = std::array<int, 4>;
 
-/// Searches for the best shares of the parameter bytes, and stores the points
-/// that it has evaluated. The shares apply to all groups except those in
-/// `large`, whose choices are fixed.
+/// Searches for the best StateShares: for each kind of choice, the share of the
+/// parameter bytes to which it applies. Stores the points that it has
+/// evaluated. The shares apply to all groups except those in `large`, whose
+/// choices are fixed.
 class Search {
 public:
   Search(const StateProblem &problem, const std::vector<size_t> &large,
@@ -86,7 +89,7 @@ public:
   StateSolution run(const std::optional<StateShares> &start);
 
 private:
-  /// The result of evaluating a point.
+  /// The result of evaluating a point, that is, a choice of shares.
   struct Outcome {
     double seconds;
     int64_t copiedBytes;
@@ -200,7 +203,7 @@ void Search::climb(int step) {
   for (Point center = {-1, 0, 0, 0}; center != best;) {
     center = best;
     std::vector<Point> points;
-    // Each digit of `code` to the base 3 is the direction of one share.
+    // Each base-3 digit of `code` changes one share by -step, 0 or +step.
     for (int code = 0; code < 81; ++code) {
       Point point = center;
       int moved = 0;
@@ -288,7 +291,8 @@ static std::vector<StateChoice> choicesFor(const StateGroup &group) {
   return choices;
 }
 
-/// Changes the choices of the largest groups of states, one at a time.
+/// Tries other choices for the largest groups of states, one group at a time,
+/// and keeps those that are better.
 static StateSolution refineLargest(const StateProblem &problem,
                                    StateSolution solution, size_t count,
                                    int passes) {
@@ -393,7 +397,8 @@ StateSolution kiln::planStates(const StateProblem &problem,
     return std::tuple(excessOf(solution.cost, problem), solution.cost.seconds,
                       solution.cost.copiedBytes);
   };
-  // Almost no other choices need less device memory than the following.
+  // Store all parameters on the host, and let the host update them. Hardly any
+  // other choices need less device memory.
   StateSolution onHost;
   const StateChoice least = {UpdatePlace::Host, /*parameterOnHost=*/true,
                              /*gradientAway=*/false};
@@ -413,9 +418,10 @@ StateSolution kiln::planStates(const StateProblem &problem,
                           isHopeless(leastPeak(problem, onHost.choices),
                                      problem.capacity + hostLeft))
     return onHost;
-  // Make the same choice for all large groups. First, all of them are on the
-  // device. If not everything fits there, also try a plan in which all of them
-  // are on the host, where they take the least device memory.
+  // Unless `start` has choices for the large groups of states, make the same
+  // choice for all of them. First, leave them on the device. If the device has
+  // no room for all states, also try a plan in which all large groups are on
+  // the host, where they take the least device memory.
   bool isLocal = start && start->large.size() == large.size();
   std::optional<StateShares> shares;
   std::vector<StateChoice> choices(large.size());

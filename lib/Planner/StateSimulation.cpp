@@ -215,7 +215,8 @@ void StateSimulation::addGroup(size_t i) {
 }
 
 /// Chooses the starts of the copies to the device: as late as possible without
-/// a wait for the link, and later if memory is short.
+/// making a command wait for a copy. If memory is short, a copy starts even
+/// later, and commands wait for it.
 void StateSimulation::placeCopiesIn() {
   auto mirror = [&](int32_t c) { return end - 1 - c; };
   // Place the copies in the reverse order of the commands that need them.
@@ -271,7 +272,7 @@ void StateSimulation::orderEvents() {
   sequence.resize(events.size());
   for (const Event &event : events)
     sequence[starts[event.position]++] = event;
-  // Few events happen before the same command, so sort them by insertion.
+  // Few events happen before the same command, so insertion sort is fast.
   auto isEarlier = [](const Event &a, const Event &b) {
     return std::pair(a.position, a.phase) < std::pair(b.position, b.phase);
   };

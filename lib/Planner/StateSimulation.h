@@ -35,10 +35,11 @@ public:
 
 private:
   /// The kinds of events between two commands, in the order in which they
-  /// happen. `Out` starts a copy of a result of the preceding commands or of an
-  /// update on the host; it comes first, because it depends on nothing else.
-  /// `Begin` starts any other copy to the device. `WaitNow` waits for a copy
-  /// that begins before the same command.
+  /// happen. `Out` starts a copy whose source was computed by a preceding
+  /// command or by an update on the host. `Out` comes first, because it depends
+  /// on no other event between these commands. `Begin` starts any other copy to
+  /// the device. `WaitNow` waits for a copy that begins before the same
+  /// command.
   enum class Phase : uint8_t { Out, Wait, Begin, WaitNow, Update };
 
   struct Event {
@@ -106,9 +107,9 @@ private:
   std::vector<Event> events;
   /// The events in the order in which they happen.
   std::vector<Event> sequence;
-  /// The copies in progress of results of updates on the device, oldest first.
-  /// Each pair is the index of a copy and the command before which the copy
-  /// starts.
+  /// The copies to the host that are in progress, oldest first. They contain
+  /// results of updates on the device. Each pair is the index of a copy and the
+  /// command before which the copy starts.
   std::deque<std::pair<int32_t, int32_t>> sent;
 
   // Scratch.

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Shows the order of forward and backward segments as text and as an SVG chart.
-// Both have a row per ring slot (number of a micro-batch in flight) and a
-// column per execution of a segment.
+// Both have one column per execution of a segment, and one row per ring slot.
+// Micro-batches that are in flight at the same time have different ring slots.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +22,8 @@ using namespace kiln::abi;
 using namespace kiln::report;
 using llvm::formatv;
 
-/// Returns the number of rows for `runs`, one per SegmentRun::slot that they
-/// use.
+/// Returns the number of rows of the chart of `runs`: one row for each slot
+/// (SegmentRun::slot).
 static int64_t rowsOf(llvm::ArrayRef<SegmentRun> runs) {
   int64_t rows = 0;
   for (const SegmentRun &run : runs)

@@ -42,7 +42,7 @@ std::string timelineChart(const PlanFigures &plan, const Timeline &timeline);
 std::string arenaChart(const PlanFigures &plan, size_t &drawn, size_t &total);
 
 /// Returns the first `most` executions of forward and backward segments as
-/// text, one line per ring slot (number of a micro-batch in flight).
+/// text, one line per ring slot (the memory for one micro-batch in flight).
 std::string orderTable(llvm::ArrayRef<abi::SegmentRun> runs, size_t most);
 
 /// Returns an SVG chart of the first `most` executions of segments. The chart

@@ -52,7 +52,7 @@ struct PlanBuffer {
   }
 };
 
-/// Layers with equal choices.
+/// Layers for which the planner made equal choices.
 struct ChoiceGroup {
   std::string layers;
   /// Names of recomputed, kept and offloaded values. Offloaded values are kept

@@ -88,8 +88,8 @@ DynamicSearch makeSearch(DynamicMap map) {
   const Borders &borders = bordersOf(map);
   const float *border = borders.data() + (isSigned ? signedZero : 0);
   const float *end = borders.data() + borders.size();
-  // The first bucket is the one before the bucket of the first border. The last
-  // bucket begins with 1.
+  // The table begins with the bucket before that of the first border, and ends
+  // with the bucket whose smallest float is 1.
   search.first = (bitsOfFloat(*border) >> search.shift) - 1;
   int32_t last = bitsOfFloat(1.0f) >> search.shift, width = 1 << search.shift;
   int32_t below = 0;

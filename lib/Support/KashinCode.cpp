@@ -37,7 +37,7 @@ constexpr Start starts[] = {
     {0.7f, 0.5f}, {1.0f, 0.5f}, {0.8f, 1.0f}, {1.2f, 0.25f}};
 
 struct Search {
-  Block u, v; ///< Levels for a scale of 1.
+  Block u, v; ///< Quantized u and v, divided by their scales.
   /// H v / sqrt(n), where H is the Hadamard matrix.
   Block image;
   float scaleOfU = 0, scaleOfV = 0;

@@ -111,7 +111,8 @@ Result<Mesh> parseMesh(std::string_view text) {
   for (std::size_t i = 0; i < names.size(); ++i)
     if (sizes[i] > 1)
       mesh.axes.push_back({std::string(names[i]), sizes[i]});
-  // The product of two sizes does not overflow.
+  // size() does not overflow, because there are at most two axes, each of at
+  // most maxRanks ranks.
   if (mesh.size() > maxRanks)
     return refuse("has " + std::to_string(mesh.size()) +
                   " ranks, expected at most " + std::to_string(maxRanks));

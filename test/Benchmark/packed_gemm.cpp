@@ -5,19 +5,21 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Measures GEMMs of f32 and bf16 with f32 results, on one thread: kiln's
-// kernels with AVX-512, and for bf16 with AMX, OpenBLAS (f32), and oneDNN,
-// which is loaded at run time. A rate of a kernel that the processor lacks is
-// 0. The samples are interleaved, so that a drift of the machine's speed
-// affects all implementations equally. The README of this directory has the
-// command that builds this program.
+// Measures GEMMs of f32 and bf16 with f32 results, on one thread. For f32,
+// measures kiln's AVX-512 kernel, OpenBLAS and oneDNN. For bf16, measures
+// kiln's AVX-512 and AMX kernels and oneDNN. oneDNN is loaded at run time. If
+// the processor does not support a kernel, the rate of the kernel is 0. The
+// samples are interleaved, so that a drift of the machine's speed affects all
+// implementations equally. The README of this directory has the command that
+// builds this program.
 //
 //   packed_gemm [--samples=N] [libdnnl.so] < gemms
 //
 // Each input line is "name transA transB m n k" for a row-major GEMM, as for
-// gemm_bench. Prints the median rates in GFLOP/s, and the rates of kiln, for
-// bf16 those of the faster kernel that the processor has, relative to those of
-// oneDNN. A processor without AVX512-BF16 has no ratios.
+// gemm_bench. Prints the median rates in GFLOP/s, and the ratios of kiln's
+// rates to those of oneDNN. The ratio for bf16 uses kiln's AMX kernel or, if
+// the processor lacks AMX, the AVX-512 kernel. No ratios are printed if the
+// processor lacks AVX512-BF16 or oneDNN is not given.
 //
 //===----------------------------------------------------------------------===//
 

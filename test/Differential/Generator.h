@@ -71,7 +71,8 @@ private:
   Entry rows(); ///< [batch * length, features]
   Entry columns(const Entry &x, int64_t first, int64_t count);
 
-  // Each of these functions appends the ops of one step to the program.
+  // Each of these functions is one kind of step of the generator: it appends a
+  // few ops to the program.
   Made unary();
   Made activation();
   Made binary();

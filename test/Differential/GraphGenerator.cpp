@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Builds the program of a graph except its steps, chooses the operands of the
-// steps, and builds the loss.
+// A graph is built in random steps, each of which appends a few ops to the
+// program. The functions in this file build the rest of the program, choose the
+// operands of the steps, and build the loss.
 //
 //===----------------------------------------------------------------------===//
 

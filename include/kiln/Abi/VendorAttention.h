@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A GPU's vendor library (cuDNN) may compute an attention launch instead of the
-// launch's kernel. This file defines, for the compiler and the runtime, which
-// launches are eligible, their arguments, and the size of the workspace.
+// For some launches of attention kernels, a GPU's vendor library (cuDNN) can
+// compute the attention instead of the kernel. This file defines, for the
+// compiler and the runtime, which launches are eligible, their arguments, and
+// the size of the library's workspace.
 //
 //===----------------------------------------------------------------------===//
 

@@ -37,8 +37,9 @@ struct QuantizeOptions {
   CompileOptions evaluation;
 };
 
-/// Writes the quantized model and prints its size and loss. If anything fails,
-/// nothing is written.
+/// Writes the quantized model, and prints its size. If validation data is
+/// given, also prints the loss on this data before and after quantization. If
+/// anything fails, nothing is written.
 Status quantizeModel(const QuantizeOptions &options);
 
 } // namespace kiln

@@ -53,7 +53,7 @@ struct InterpretedArena {
     }
     bool operator!=(const Writer &other) const { return !(*this == other); }
   };
-  std::vector<Writer> writers; ///< Indexed by unit.
+  std::vector<Writer> writers; ///< Indexed by unit of memory.
 };
 
 /// Runs a program in `arena`, which contains the states and inputs of the

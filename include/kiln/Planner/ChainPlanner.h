@@ -34,7 +34,8 @@ namespace kiln {
 struct ChainOptions {
   /// True if the planner may choose lossy options.
   bool allowLossy = false;
-  /// True if the planner considers only memory-persistent schedules.
+  /// True if the planner considers only memory-persistent schedules, which keep
+  /// every stored tensor until its backward use.
   bool persistentOnly = false;
   /// Initial and maximum number of slots into which the dynamic program divides
   /// the budget. The dynamic program is exact if budget / gcd(all stored sizes)
@@ -81,9 +82,10 @@ struct ChainPlan {
 std::optional<ChainPlan> solveChain(const Chain &chain, int64_t budget,
                                     const ChainOptions &options = {});
 
-/// The smallest peak of all persistent schedules, exact to the byte. A schedule
-/// with this peak reaches it during the forward pass of `stage` or, if
-/// `backward` is set, during the backward pass of `stage`.
+/// The smallest peak, exact to the byte, of all persistent schedules, which
+/// keep every stored tensor until its backward use. A schedule with this peak
+/// reaches it during the forward pass of `stage` or, if `backward` is set,
+/// during the backward pass of `stage`.
 struct ChainFloor {
   int64_t bytes = 0;
   int32_t stage = 0;

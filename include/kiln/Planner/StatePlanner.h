@@ -132,7 +132,7 @@ struct StateLeads {
   /// - the number of commands between the command that completes the gradient
   ///   and the first command that waits for the copy of the gradient to the
   ///   host
-  /// - the lead of the copy of the gradient to the device
+  /// - the lead (prefetch distance) of the copy of the gradient to the device
   std::vector<int64_t> gradient;
 };
 
@@ -154,8 +154,9 @@ struct StateStart {
 };
 
 struct StateSolution {
-  /// The start for the search of a similar problem. Describes `choices` as they
-  /// were before the search changed the choices of groups one at a time.
+  /// A point from which the search for a solution of a similar problem can
+  /// start. It describes `choices` as they were before the search changed the
+  /// choices of groups one at a time.
   StateStart start;
   std::vector<StateChoice> choices; ///< Indexed as StateProblem::groups.
   StateCost cost;
@@ -200,7 +201,8 @@ struct StateBound {
   double updates = 0;
 };
 
-/// Computes lower bounds.
+/// Computes lower bounds on the duration of the program that hold for every
+/// choice of states on the host.
 ///
 /// Consider the moment after a command. The states and gradients that later
 /// updates need take Y bytes more than the capacity. At this moment, at least Y

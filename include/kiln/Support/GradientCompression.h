@@ -56,7 +56,7 @@ inline constexpr std::string_view errorSlot = "error", basisSlot = "basis",
                                   rowBasisSlot = "row_basis", turnSlot = "turn",
                                   signsSlot = "signs";
 
-/// Returns true if `slot` is one of the names above.
+/// Returns true if `slot` is the name of a state of a compressed gradient.
 bool isCompressionSlot(std::string_view slot);
 
 /// The largest number of ranks that sum 8-bit codes. The sum of the codes of
@@ -65,7 +65,7 @@ bool isCompressionSlot(std::string_view slot);
 inline constexpr int64_t maxInt8Ranks = 32;
 
 /// Parses the name of a scheme, followed by ':' and the size if the scheme has
-/// a size. The empty text is no compression. Errors have the exit code Usage
+/// a size. An empty text means no compression. Errors have the exit code Usage
 /// and messages that begin with a verb.
 Result<GradientCompression> parseGradientCompression(std::string_view text);
 

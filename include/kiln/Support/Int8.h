@@ -20,8 +20,8 @@
 //
 // LLM.int8() chooses the outliers in each matmul, by the magnitudes of
 // activations. A compiled program encodes a weight only once, so the encoder
-// chooses the outliers by the largest magnitude of each input in the *weight*.
-// If magnitudes are equal, it prefers lower indexes.
+// chooses the inputs whose elements in the *weight* have the largest maximum
+// magnitude. If maxima are equal, it prefers inputs with lower indexes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -63,7 +63,7 @@ namespace {
 
 /// An all-gather of states, and the casts that compute its operands.
 struct Gather {
-  int64_t start = 0; ///< Index of the start.
+  int64_t start = 0; ///< Index of the command that starts the gather.
   /// The launches that cast shards, in order, and the bytes of their results.
   SmallVector<std::pair<int64_t, int64_t>, 2> casts;
   int64_t bytes = 0; ///< Bytes of the gathered tensors.

@@ -230,8 +230,8 @@ Place PlanBuilder::placeMatrix(GemmOpInterface gemm) {
       return places.lookup(input).buffer == place.buffer;
     });
   };
-  // The row length of the result may differ from that of the matrix, because
-  // the epilogue may contain reshapes.
+  // The rows of a result can be longer or shorter than the rows of the matrix
+  // that the GEMM stores, because the epilogue can contain reshapes.
   auto asProduct = [&](Place place, Type type) {
     auto tensor = cast<RankedTensorType>(type);
     if (place.rowStride == getColumnCount(tensor) || getRowCount(tensor) == 1)

@@ -172,7 +172,7 @@ bool MicrobatchMover::isTransfer(const Command &command) const {
 }
 
 /// Returns a flag for each command after the micro-batches: true if the command
-/// can move.
+/// can move into the last execution of the backward segment.
 std::vector<bool> MicrobatchMover::findMovable() const {
   auto end = static_cast<int64_t>(commands.size());
   std::vector<bool> movable(end - bounds.end);

@@ -29,8 +29,9 @@ public:
   BufferPlacer(mlir::ModuleOp module, const TargetBackend &target,
                const ScheduleOptions &options);
 
-  /// Assigns offsets to all buffers of a program, and may start gathers of
-  /// states earlier. Returns the height in bytes of the arena in each memory.
+  /// Assigns offsets to all buffers of a program. Also starts all-gathers of
+  /// states earlier in the program if the device has memory for this, see
+  /// placeOnDevice(). Returns the height in bytes of the arena in each memory.
   BytesOfMemory place(ProgramPlan &plan);
 
   llvm::ArrayRef<StateOp> getStates() const { return states; }

@@ -49,7 +49,8 @@ private:
   void orderTransfer(rt::BeginOp begin);
   void placeTransferWaits(ArrayRef<Operation *> commands);
 
-  /// Returns the memory whose commands the queue of `command` executes.
+  /// Returns MemorySpace::Host if `command` is in the queue of the commands on
+  /// host memory, and MemorySpace::Device otherwise.
   MemorySpace queueMemory(rt::CommandOpInterface command) {
     bool onHost = command.getQueueAttr() == queues.lookup(MemorySpace::Host);
     return onHost ? MemorySpace::Host : MemorySpace::Device;
@@ -130,8 +131,8 @@ static bool conflicts(rt::BeginOp begin, ArrayRef<HostAccess> accesses) {
   return false;
 }
 
-/// Makes a transfer wait for the commands of the host if a command of the host
-/// that conflicts with the transfer may not be complete.
+/// Makes a transfer wait for the commands of the host if one of them conflicts
+/// with the transfer and is not known to be complete.
 void WaitPlacer::orderTransfer(rt::BeginOp begin) {
   size_t &known = complete[begin.getQueueAttr()];
   if (!conflicts(begin, ArrayRef(hostAccesses).drop_front(known)))
@@ -140,9 +141,9 @@ void WaitPlacer::orderTransfer(rt::BeginOp begin) {
   known = hostAccesses.size();
 }
 
-/// Makes every transfer start after the commands of the device. Makes every
-/// wait for a transfer block the device and, if commands of the host conflict
-/// with the transfer, also the host.
+/// Makes every transfer start only when the earlier commands of the device are
+/// complete. A wait for a transfer blocks the device. If any command of the
+/// host conflicts with the transfer, makes the wait block the host, too.
 void WaitPlacer::placeTransferWaits(ArrayRef<Operation *> commands) {
   ArrayAttr executing = queues.getExecuting();
   SmallVector<HostAccess> accesses;
@@ -176,7 +177,8 @@ void WaitPlacer::run() {
         scalars.push_back({rangeOf(access)});
   }
   placeTransferWaits(commands);
-  // Without a queue for the host, the order of the commands is sufficient.
+  // If commands on host memory have no queue of their own, one queue executes
+  // all commands except transfers in order, and no other waits are necessary.
   if (!queues.lookup(MemorySpace::Host))
     return;
   // Commands also depend on commands of earlier executions of the forward and

@@ -50,8 +50,8 @@ private:
 
 /// Inserts the waits between the queues of a program:
 ///   - A transfer starts when all earlier commands on device memory are
-///     complete. If a command on host memory conflicts with the transfer and
-///     may not be complete, the transfer also starts after all earlier commands
+///     complete. If a command on host memory that conflicts with the transfer
+///     could still be running, the transfer also waits for all earlier commands
 ///     on host memory.
 ///   - A wait for a transfer blocks the queue of commands on device memory. If
 ///     a command on host memory conflicts with the transfer, the wait also

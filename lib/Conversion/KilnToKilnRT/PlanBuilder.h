@@ -109,9 +109,11 @@ private:
   std::vector<StateCopy> stateCopies;
 };
 
-/// Moves commands that are before or after the micro-batches, and start or wait
-/// for transfers, into the first or the last execution of the forward or
-/// backward segment. The plan must not have lifetimes yet.
+/// Moves waits for transfers from before the micro-batches into the first
+/// execution of the forward or backward segment. Moves transfers and commands
+/// that access host memory, and the commands that these depend on, from after
+/// the micro-batches into the last execution of the backward segment. Must be called before the lifetimes of
+/// the plan's buffers are computed.
 void moveIntoMicrobatches(ProgramPlan &plan);
 
 } // namespace kiln

@@ -260,7 +260,7 @@ static Result<std::unique_ptr<Transport>> open(void *library) {
   const FamilyInfo &info = infoOf(Abi::family);
   std::string version(maxVersionText, '\0');
   int length = 0;
-  // This function may be called before MPI is initialized.
+  // MPI permits a call of MPI_Get_library_version before MPI is initialized.
   f.getLibraryVersion(version.data(), &length);
   version.resize(std::strlen(version.c_str()));
   bool isExpected = false;

@@ -86,9 +86,10 @@ private:
   };
 
   void waitForGuests(const std::list<Guest> &guests) const;
-  /// Receives bytes of the greeting of a guest. Returns true if the caller must
-  /// remove the guest from its list, because the guest has become the
-  /// connection of a rank or must be closed.
+  /// Receives bytes of the greeting of a guest, a connection that has not sent
+  /// its whole greeting. Returns true if the caller must remove the guest from
+  /// its list, because the guest has become the connection of a rank or must be
+  /// closed.
   Result<bool> serve(Guest &guest);
   std::string missing() const;
   TcpSocket &socketOf(int rank) { return sockets_[std::size_t(rank)]; }
@@ -372,9 +373,9 @@ Result<TcpOptions> readTcpOptions(const Environment &environment) {
   };
   options.size = read("WORLD_SIZE", 1, mostRanks);
   options.rank = read("RANK", 0, std::max(options.size - 1, 0));
-  // Only rank 0 prints usage errors, but this error may occur on another rank
-  // only. Therefore return an error that is not a usage error, so that this
-  // process prints it.
+  // Only rank 0 prints usage errors, but the variables of rank 0 can be valid.
+  // Therefore return an error that is not a usage error, so that this process
+  // prints it.
   if (!status.ok())
     return Status::error(status.message());
   options.port = environment("KILN_PORT")

@@ -71,8 +71,8 @@ public:
   /// be called from time to time while no message is in progress.
   virtual Status idle() { return Status(); }
 
-  /// Ends the processes of all ranks with this exit code. May return, if the
-  /// processes end a little later.
+  /// Makes the other ranks end with this exit code, possibly after this
+  /// function has returned. With MPI, this process usually ends, too.
   virtual void abort(int exitCode) = 0;
 
   /// Returns the bytes that this rank has sent.

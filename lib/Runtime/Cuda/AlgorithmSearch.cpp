@@ -13,7 +13,8 @@ using namespace kiln::runtime::cuda;
 using namespace kiln::runtime;
 using namespace kiln;
 
-/// The number of timed trials per proposal; the minimum time is used.
+/// The number of timed trials of each algorithm that cuBLASLt proposes. The
+/// minimum time is used.
 static constexpr int trials = 4;
 
 /// A proposal replaces the best of the previous proposals only if its time is

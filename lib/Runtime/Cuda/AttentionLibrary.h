@@ -32,21 +32,21 @@ public:
                    StreamHandle stream);
 
   /// Returns the cuDNN plan for a launch with these argument addresses and
-  /// workspace, or null if kiln's kernel computes the launch. `kernel` queues
-  /// kiln's kernel for comparison. The first call for each distinct problem
-  /// overwrites the arguments. Returns an error only if the device or the
-  /// kernel fails.
+  /// workspace, or null if the launch must use kiln's kernel. `kernel` queues
+  /// kiln's kernel, whose results are compared with those of cuDNN. The first
+  /// call for each distinct problem overwrites the arguments. Returns an error
+  /// only if the device or kiln's kernel fails.
   Result<const DnnAttention *> choose(const abi::VendorAttention &attention,
                                       double scale,
                                       const std::vector<DevicePointer> &places,
                                       DevicePointer workspace,
                                       const std::function<Status()> &kernel);
 
-  /// Returns a name such as "cuDNN 9.19.0", or an empty string if cuDNN
-  /// computes no launch.
+  /// Returns a name such as "cuDNN 9.19.0", or an empty string if kiln's
+  /// kernels compute all attention.
   std::string name() const;
-  /// Returns a line for the user if kiln's kernels compute some of the launches
-  /// that cuDNN may compute, or if cuDNN computes gradients that are not
+  /// Returns a one-line message for the user if cuDNN was enabled but does not
+  /// compute all attention, or if cuDNN computes gradients that are not
   /// deterministic. Otherwise returns std::nullopt.
   std::optional<std::string> notice() const;
 

@@ -47,8 +47,8 @@ struct CudaResources {
   /// Chooses the algorithms of gemms. If null, cuBLASLt's heuristic chooses
   /// them.
   AlgorithmSearch *search = nullptr;
-  /// Plans the attention launches that cuDNN computes. Null if the programs
-  /// have no launches that cuDNN may compute.
+  /// Chooses between cuDNN and kiln's kernel for each attention launch for
+  /// which the program allows cuDNN. Null if there are no such launches.
   AttentionLibrary *attention = nullptr;
   /// The communicators that connect this rank to the other ranks. Null if there
   /// is one rank, and before the ranks are connected.
@@ -98,7 +98,8 @@ public:
   const Program &program() const { return program_; }
   const ProgramInfo &info() const { return info_; }
   bool usesBlasLt() const;
-  /// Returns true if the program has launches that cuDNN may compute.
+  /// Returns true if the program has attention kernels that the engine is
+  /// allowed to replace by calls of cuDNN.
   bool mayUseAttention() const;
   /// Returns the number of events that queue() uses.
   std::size_t events() const {
@@ -145,8 +146,8 @@ private:
   struct Prepared {
     /// For a gemm, the index of the choice that BlasLt::choose() returned.
     std::size_t choice = 0;
-    /// The cuDNN plan that computes a launch. Null if kiln's kernel computes
-    /// the launch.
+    /// For an attention launch, the cuDNN plan that runs in place of kiln's
+    /// kernel. Null if kiln's kernel runs.
     const DnnAttention *attention = nullptr;
     HostWork hostWork;
     std::vector<HostRead> reads;

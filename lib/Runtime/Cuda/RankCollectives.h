@@ -40,9 +40,9 @@ Status queueCollective(const CudaResources &resources, const Command &command,
 int64_t ringBytes(const Command &command, const support::MeshGroup &group,
                   int64_t rank);
 
-/// Waits until all work of the stream is complete. With several ranks, also
-/// returns an error if NCCL reports one, or if the work is not complete after
-/// World::peerTimeout(). Such an error ends the process.
+/// Waits until all work of the stream is complete. With several ranks, calls
+/// World::fail(), which ends the process, if NCCL reports an error, or if the
+/// work is not complete after World::peerTimeout().
 Status waitForStream(const CudaResources &resources, StreamHandle stream);
 
 } // namespace kiln::runtime::cuda

@@ -21,7 +21,7 @@ namespace {
 
 /// What a rank tells the others before they create communicators.
 struct RankCard {
-  int64_t code = 0; ///< ExitCode of the start.
+  int64_t code = 0; ///< ExitCode if the rank failed to start; otherwise 0.
   char error[1024] = {};
   uint64_t machine = 0;
   GpuId gpu = {};

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Defines the differences of one step, compares them with rounding bounds, and
-// formats them as text.
+// Represents the differences between two models after a training step, compares
+// them with rounding bounds, and formats them as text.
 //
 //===----------------------------------------------------------------------===//
 

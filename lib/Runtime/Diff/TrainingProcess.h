@@ -53,7 +53,8 @@ struct TrainedModel {
   std::string library;
   int64_t firstStep = 1, lastStep = 0;
   std::vector<TrainedTensor> tensors;
-  std::vector<std::string> hashes; ///< Hashes before the first step.
+  /// The hashes of `tensors` before the first step.
+  std::vector<std::string> hashes;
 };
 
 struct TrainedStep {

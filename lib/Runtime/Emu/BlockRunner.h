@@ -89,7 +89,7 @@ private:
     /// For a shuffle: the value that this lane provides before the shuffle, and
     /// the value that it has received after the shuffle.
     uint64_t value;
-    int32_t operand; ///< Operand of a warp-wide operation.
+    int32_t operand; ///< Lane or mask of a shuffle; options of a matrix op.
     Wait wait;
     /// For a matrix operation: the addresses of the operand and of the result.
     const void *source;
@@ -124,7 +124,7 @@ private:
   const EmuLaunch *launch_ = nullptr;
   std::vector<char *> args_;
   Random random_{0};
-  std::vector<Bounds> bounds_; ///< Indexed by launch of the group.
+  std::vector<Bounds> bounds_; ///< One entry per launch of the group.
   int64_t blocks_ = 0;         ///< The number of blocks per launch.
   SectorCounter sectors_;
   FiberPool fibers_;

@@ -68,7 +68,8 @@ public:
   /// Switches to the scheduler. `isLast` means that the fiber is not resumed
   /// until prepare() has reset it.
   void suspend(int64_t fiber, bool isLast);
-  /// `entry` must call this function before it does anything else.
+  /// The function `entry` of a fiber, see prepare(), must call this function
+  /// before it does anything else.
   void entered();
 
   /// Returns the lowest frame address that is allowed on the fiber's stack. A

@@ -62,7 +62,8 @@ private:
     /// The index in `instructions` of the next access of `lane`.
     size_t next = 0;
     std::vector<Instruction> instructions;
-    /// Pairs (index in `instructions`, sector number).
+    /// The sectors that no bit of Instruction::sectors represents, as pairs
+    /// (index in `instructions`, sector number).
     std::vector<std::pair<size_t, uint64_t>> others;
   };
 

@@ -59,7 +59,7 @@ struct alignas(64) TileConfig {
   uint8_t rows[16] = {};
 };
 
-/// The number of rows of a tile and of units per row.
+/// A tile has `side` rows, and each row has `side` units of four bytes.
 constexpr int64_t side = lanes, tileUnits = side * side;
 
 /// Computes `Rows` x `Columns` tiles of c from a panel of a and a panel of b

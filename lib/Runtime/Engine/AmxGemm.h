@@ -28,11 +28,11 @@ bool hasAmxGemm(ElementType type);
 ///
 /// Each element of the result is a sum over groups of 32 elements along k. The
 /// sum of a group is the sum of the 16 products with even indices plus the sum
-/// of the 16 products with odd indices; both are sequences of fused multiply-adds. The
-/// sums of the groups are added, in ascending order of k, to the previous value
-/// of c if `call.accumulate`, and otherwise to zero. All of these operations
-/// round to f32 and flush denormals (instruction TDPBF16PS). The total is
-/// rounded once to `resultType`.
+/// of the 16 products with odd indices; both are sequences of fused
+/// multiply-adds. The sums of the groups are added, in ascending order of k, to
+/// the previous value of c if `call.accumulate`, and otherwise to zero. All of
+/// these operations round to f32 and flush denormals (instruction TDPBF16PS).
+/// The total is rounded once to `resultType`.
 void amxGemm(const GemmCall &call, ElementType resultType, char *scratch);
 
 } // namespace kiln::runtime

@@ -36,8 +36,8 @@ static std::optional<int64_t> extentOf(const VendorAttention &attention,
   return product(all, 2);
 }
 
-/// Reads "library": the parameters with which cuDNN may compute the attention
-/// instead of the kernel.
+/// Reads "library", the parameters of an attention launch. If they are given,
+/// the runtime is allowed to use cuDNN instead of the launch's kernel.
 void CommandReader::readAttention(const Node &node, Command &command) {
   std::optional<Node> library = node.find("library");
   if (!library || node.failed())

@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // All element types share the code below, except the multiply-add. A packed
-// panel contains 14 rows of a or 32 columns of b. Units of different rows (or
-// columns) with the same index along k are contiguous in the panel.
+// panel contains 14 rows of a or 32 columns of b, in units of four bytes (see
+// PackedGemm.h). Units of different rows (or columns) with the same index along
+// k are contiguous in the panel.
 //
 //===----------------------------------------------------------------------===//
 

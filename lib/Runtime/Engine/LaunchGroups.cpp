@@ -78,10 +78,10 @@ static Range rangeOf(const Ref &ref, int64_t bytes,
   return {std::min(ref.offset, last), std::max(ref.offset, last) + bytes};
 }
 
-/// The range of a reference is rangeOf() moved to one of the ring slots (the
-/// instances of its buffer). Returns true if a range of `a` may overlap a range
-/// of `b`. The result is exact if the ring slots of `a` and `b` are equally far
-/// apart.
+/// Returns true if `a` in any ring slot overlaps `b` in any ring slot. Ring
+/// slots are the instances of a buffer, and the range of a reference in a ring
+/// slot is rangeOf() plus the offset of the ring slot. If the ring slots of `a`
+/// are not as far apart as those of `b`, may return true without an overlap.
 static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
                     const Microbatches &executions) {
   if (a.arena != b.arena || aBytes <= 0 || bBytes <= 0)
@@ -156,8 +156,8 @@ void GroupCheck::checkGroup(std::size_t first) {
         "is " + std::to_string(count) + ", but the segment has only " +
         std::to_string(left) + " commands from this launch on");
   // Compare the launches for all executions of the micro-batches. This is also
-  // correct for launches outside of the micro-batches, because their references
-  // have neither a stride nor a ring and are the same in all executions.
+  // correct for launches outside of the micro-batches: the addresses of their
+  // arguments are the same for all of these executions.
   const Microbatches &executions = program_.microbatches;
   std::vector<Accesses> accesses = {accessesOf(head)};
   for (std::size_t i = 1; i < count; ++i) {

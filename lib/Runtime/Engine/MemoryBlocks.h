@@ -59,7 +59,7 @@ public:
 
 private:
   Microbatches microbatches_;
-  std::vector<Block> blocks_; ///< Contains the first instance of each slot.
+  std::vector<Block> blocks_; ///< The states, and each slot's first instance.
 };
 
 } // namespace kiln::runtime

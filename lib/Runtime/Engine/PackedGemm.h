@@ -37,7 +37,8 @@ constexpr int lanes = 16;
 /// The sizes of an operand's elements.
 template <ElementType Type> struct Sizes {
   static constexpr int64_t bytes = Type == ElementType::F32 ? 4 : 2;
-  /// The number of elements per unit of four bytes.
+  /// The number of elements per packed unit of four bytes. An f16 fills a unit,
+  /// because it is converted to f32.
   static constexpr int64_t perUnit = Type == ElementType::BF16 ? 2 : 1;
 };
 
@@ -115,9 +116,9 @@ KILN_AVX512 void packRows(const char *from, int64_t pitch, int64_t rows,
   }
 }
 
-/// Packs `columns` adjacent elements of a row, each with the element below it,
-/// at `below`, if a unit has two elements. If `below` is null, the element
-/// below is zero.
+/// Packs `columns` adjacent elements of a row. If a unit has two elements, the
+/// second one is the element below the first one, from the row at `below`, or
+/// zero if `below` is null.
 template <ElementType Type>
 KILN_AVX512 inline void packUnits(const char *row, const char *below,
                                   int64_t columns, uint32_t *to) {

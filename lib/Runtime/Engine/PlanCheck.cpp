@@ -22,7 +22,7 @@ namespace kiln::runtime {
 
 /// Maximum number of bytes per program that the check "writes" compares.
 static constexpr int64_t compareBudgetBytes = int64_t(24) << 30;
-/// Maximum number of bytes that the check "writes" copies.
+/// Maximum number of bytes of which the check "writes" stores a copy.
 static constexpr int64_t copyBudgetBytes = int64_t(512) << 20;
 
 static constexpr unsigned char nanPattern = 0xff;
@@ -323,8 +323,8 @@ Status PlanCheck::checkLifetimes(size_t index, SerialTransfers::When when) {
   std::string found = "equal";
   if (*changed) {
     // Bisect the candidates until one slot remains: continue with the lower
-    // half if poisoning it changes the results, and otherwise with the upper
-    // half.
+    // half if overwriting its slots changes the results, and otherwise with the
+    // upper half.
     while (end - begin > 1) {
       size_t middle = begin + (end - begin) / 2;
       Result<bool> lower = changes(begin, middle);

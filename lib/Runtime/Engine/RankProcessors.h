@@ -45,12 +45,14 @@ struct RankProcessors {
   int used = 1;
   /// Number of processors of the machine.
   int online = 1;
-  /// True if two ranks on this machine may use different sets of processors.
+  /// True unless all ranks on this machine are bound to the same set of
+  /// processors.
   bool areBound = false;
 };
 
-/// Computes the share of the processors of rank `rank` on a machine with
-/// `online` processors. `records` is indexed by rank.
+/// Returns the share that rank `rank` has of the processors of its machine.
+/// `records` has the processors that each rank may use, indexed by rank, and
+/// `online` is the number of processors of the machine.
 RankProcessors shareOf(const std::vector<ProcessorRecord> &records, int rank,
                        int online);
 

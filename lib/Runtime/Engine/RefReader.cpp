@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Functions of CommandReader.h that read references and tokens, whose values
-// depend on the micro-batch or on the buffer instance that it uses (its ring
-// slot).
+// Functions of CommandReader.h that read references to memory and tokens of
+// transfers. The values of both can depend on the micro-batch, or on the ring
+// slot (the buffer instance) that the micro-batch uses.
 //
 //===----------------------------------------------------------------------===//
 

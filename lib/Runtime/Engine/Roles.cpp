@@ -15,8 +15,8 @@ using namespace kiln::support;
 
 namespace kiln::runtime {
 
-/// Maximum number of roles. The limit keeps the pairwise comparison of roles
-/// cheap.
+/// Maximum number of roles (groups of ranks that run the same programs). The
+/// limit keeps the pairwise comparison of roles cheap.
 static constexpr std::size_t maxRoles = 4096;
 
 std::vector<RoleInfo> readRoles(const Node &node) {

@@ -30,7 +30,8 @@ std::vector<RoleInfo> readRoles(const support::Node &node);
 std::vector<std::size_t> readRoleNames(const support::Node &node,
                                        const Description &description);
 
-/// Checks that every role of `roles` runs a program of `description`.
+/// Checks that every role (a group of ranks) in `roles` runs at least one
+/// program of `description`.
 void checkRoles(const support::Node &roles, const Description &description);
 
 /// Fails if a description has more than one role (a group of ranks that run the

@@ -80,8 +80,8 @@ private:
   /// its parent.
   std::vector<Entry> entries_;
   std::map<std::string, std::size_t> indexes_; ///< Indexes in entries_ by name.
-  /// The occurrences of all segments, in the order of Program::commands.
-  /// Indexed like Program::segments.
+  /// The occurrences of segments in the program. Element i describes
+  /// Program::segments[i].
   std::vector<Place> places_;
   /// The order of the micro-batches, if there are any.
   std::optional<abi::SegmentOrder> microbatchOrder_;

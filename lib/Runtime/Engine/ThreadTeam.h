@@ -121,7 +121,7 @@ private:
   /// may be null.
   void work(int thread, uint32_t epoch, ProcessorShare *share);
   bool take(int owner, bool fromFront, uint32_t epoch, Piece &piece);
-  /// Starts a loop and returns its epoch.
+  /// Starts a loop and returns its epoch, the number of the loop.
   uint32_t begin(uint32_t flags);
   void waitForWorkers();
 

@@ -156,9 +156,10 @@ const std::vector<KnownAccess> &TransferOrder::accessesAt(std::size_t command) {
   return *accesses;
 }
 
-/// Returns the bytes of an access to compare with the source or the destination
-/// of a transfer. `around` lists the slots and states that contain the first
-/// byte of the access; it is used only if the size of the access is unknown.
+/// Returns the bytes of an access. The caller compares them with the source or
+/// the destination of a transfer. `around` lists the slots and states that
+/// contain the first byte of the access; it is used only if the size of the
+/// access is unknown.
 /// `ofTransfer` lists the slots and states that contain the first byte of the
 /// source or destination.
 Bytes TransferOrder::bytesOf(

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// If a command writes a state, the first byte of a result of the command is in
-// the state. Therefore only the first byte of each result is compared with the
-// states.
+// If a command writes a state, one of its results begins within the state.
+// Therefore it suffices to look up, for the address of the first byte of each
+// result, the state that contains this address.
 //
 //===----------------------------------------------------------------------===//
 

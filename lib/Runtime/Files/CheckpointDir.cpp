@@ -88,9 +88,10 @@ Status settleReplaced(const std::string &path, const std::string &hidden,
 }
 
 /// Removes the staging directories, trash directories and temporary files that
-/// interrupted runs have left, and settles interrupted replacements. This is
-/// safe because the caller holds the lock of the directory. `committed` is the
-/// name of the checkpoint that has just been saved, or "".
+/// interrupted runs have left, and completes or undoes interrupted replacements
+/// of checkpoints (see settleReplaced()). This is safe because the caller holds
+/// the lock of the directory. `committed` is the name of the checkpoint that
+/// has just been saved, or "".
 Status removeLeftovers(const std::string &path, const std::string &committed) {
   std::error_code error;
   std::filesystem::directory_iterator it(path, error), end;
@@ -103,7 +104,8 @@ Status removeLeftovers(const std::string &path, const std::string &committed) {
   }
   if (error)
     return Status::error("cannot list '" + path + "': " + error.message());
-  // Settle replacements first. If that fails, nothing is removed.
+  // First complete or undo the interrupted replacements of checkpoints. If that
+  // fails, keep all other leftovers.
   for (const std::string &name : leftovers)
     if (startsWith(name, kReplacedPrefix))
       if (Status status = settleReplaced(path, name, committed); !status.ok())

@@ -57,7 +57,8 @@ private:
   /// Indexed by slot: true if the lifetimes of the slot begin during the run.
   /// False for inputs and states, which are initialised before the run.
   std::vector<bool> startsWithin_;
-  /// The key is a slot and the index of its instance.
+  /// The key is a slot and the index of one of its instances, which
+  /// micro-batches use in turn. The index is 0 if the slot has one instance.
   std::map<std::pair<std::size_t, int64_t>, Life> lives_;
 };
 

@@ -37,9 +37,9 @@ class TouchMap {
 public:
   TouchMap() { touches_.emplace(INT64_MIN, Touches()); }
 
-  /// Splits the elements that contain `begin` or `end`. Then calls visit(b,
-  /// touches) for each element in [begin, end), where b is the key of the
-  /// element.
+  /// Splits the ranges that contain `begin` or `end`, so that [begin, end)
+  /// consists of whole ranges. Then calls visit(b, touches) for each of them,
+  /// where b is the first byte of the range.
   template <typename Visitor>
   void forEach(int64_t begin, int64_t end, Visitor &&visit) {
     auto first = split(begin), last = split(end);

@@ -185,9 +185,9 @@ void Builder::issue(std::size_t index, const abi::SegmentRun &run) {
   // command always has a stream.
   action.stream = *streamOfQueue(command.queue);
   action.accesses = bytesOf(command, run);
-  // Only the first launch of a group can have an `after` list, because it may
-  // run the whole group. An `after` list contains no link queues, so that each
-  // of its queues has a stream.
+  // In a group of launches, only the first can have an `after` list, because
+  // the engine may run the group as one launch. An `after` list contains no
+  // link queues, so that each of its queues has a stream.
   for (int64_t queue : command.after)
     requireAll(action.stream, *streamOfQueue(queue));
   addWaits(action);

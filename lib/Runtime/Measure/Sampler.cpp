@@ -106,7 +106,8 @@ void Sampler::run(double seconds, const std::function<void(double)> &progress) {
         more = false;
         break;
       }
-      // Different items skip different rounds.
+      // Take a sample of a subject only once in `period` rounds. The index of
+      // the subject is added, so that different subjects skip different rounds.
       if (rounds_ > 0 &&
           (std::size_t(rounds_) + std::size_t(&subject - subjects_.data())) %
                   std::size_t(subject.period) !=

@@ -173,7 +173,7 @@ private:
   const StateInfo &state_;
   const Factors *factors_;
   SafeTensorsWriter &writer_;
-  bool isEncoded_;   ///< True if the added bytes are quantized elements.
+  bool isEncoded_;   ///< True if the bytes passed to add() are quantized.
   ElementType type_; ///< Element type of added bytes that are not quantized.
   int64_t rows_, columns_, rowsPerBlock_;
   int64_t written_ = 0; ///< Number of rows written.
@@ -212,8 +212,8 @@ void WeightWriter::widen(int64_t first, int64_t count, const char *data,
   std::copy(values.begin(), values.end(), wide);
 }
 
-/// Writes a block of at most rowsPerBlock_ rows. `data` has the same meaning as
-/// in widen().
+/// Writes a block of at most rowsPerBlock_ rows. `data` points to the block or,
+/// for an encoded weight, to the codes of the whole weight.
 Status WeightWriter::writeRows(int64_t count, const char *data) {
   if (Status status = checkStop(); !status.ok())
     return status;

@@ -28,9 +28,10 @@ namespace kiln::runtime {
 /// Approximate number of bytes that each rank contributes to a chunk.
 static constexpr int64_t chunkBytes = 1 << 20;
 
-/// Fills a mirror from the parts of the parameter on all ranks of a group.
-/// `part` is the part of the parameter on this rank, and `whole` is the mirror.
-/// If both are null, takes part in the exchange without effect on this rank.
+/// Fills a mirror, which is a copy of a parameter, from the parts of the
+/// parameter on all ranks of a group. `part` is the part of this rank, and
+/// `whole` is the mirror. If both are null, this rank takes part in the
+/// exchange with zeros and fills nothing.
 static Status gatherMirror(World &world, const support::MeshGroup &group,
                            const StateInfo &parameter, const StateInfo &mirror,
                            const char *part, char *whole) {
@@ -69,9 +70,9 @@ static Status gatherMirror(World &world, const support::MeshGroup &group,
   return Status();
 }
 
-/// Fills a mirror of a divided parameter if only one of the ranks runs, as in a
-/// check. This rank has only its own part of the parameter. Copies this part,
-/// and fills the rest of the mirror with zeros.
+/// Fills a mirror (a copy) of a parameter that is divided over ranks, if only
+/// one of the ranks runs, as in a check. This rank has only its own part of the
+/// parameter. Copies this part, and fills the rest of the mirror with zeros.
 static void fillAlone(const StateInfo &parameter, const StateInfo &mirror,
                       const char *part, char *whole) {
   std::fill_n(whole, mirror.bytes(), 0);
@@ -86,8 +87,9 @@ static Status copyMirror(Engine &engine, World *world, size_t parameterIndex,
   const std::vector<StateInfo> &states = engine.description().states;
   const StateInfo &parameter = states[parameterIndex];
   const StateInfo &mirror = states[mirrorIndex];
-  // If only one data-parallel rank, the owner, stores the mirror, that rank
-  // also owns the parameter. All other ranks copy nothing.
+  // If only one data-parallel rank, the owner, stores the mirror (the copy of
+  // the parameter), that rank also owns the parameter. All other ranks copy
+  // nothing.
   if (!mirror.isHere)
     return Status();
   bool isDivided = parameter.divisions.size() > mirror.divisions.size();

@@ -31,8 +31,9 @@ struct SequenceSource {
   std::function<Status(int64_t index, int64_t length, int32_t *tokens,
                        int32_t *targets)>
       read;
-  /// Returns the number of the sequence in the file that read() reads for
-  /// `index`. The two numbers differ if the data is shuffled or repeated.
+  /// Returns the position in the file, counted in sequences, of the sequence
+  /// that read() reads for `index`. It differs from `index` if the data is
+  /// shuffled or repeated.
   std::function<int64_t(int64_t index, int64_t length)> number;
   /// The values of the inputs that the model declares. If null, these inputs
   /// are zero.

@@ -64,8 +64,8 @@ public:
   }
 
   /// Connects to the ranks that the launcher of this process has started.
-  /// Without a launcher, returns one rank. Ranks with GPUs may be started by a
-  /// launcher without MPI.
+  /// Without a launcher, returns one rank. If `haveGpus` is false, a launcher
+  /// without MPI is an error.
   static Result<Ranks> connect(bool haveGpus);
 
   /// Arranges the ranks in `mesh`, which must have size() ranks. Before this

@@ -49,7 +49,8 @@ public:
               Records &records, const TrajectoryRecord &record,
               const Progress &progress, Ranks &ranks);
 
-  /// Binds the programs that the options require.
+  /// Finds the programs that the options require, and the memory of their
+  /// inputs and outputs.
   Status bind();
 
   /// Trains until `options.steps` steps are done. Validates and saves
@@ -80,8 +81,8 @@ public:
   /// restore the states that correspond to `progress`.
   void moveTo(const Progress &progress) { progress_ = progress; }
 
-  /// Fails if the loss or the gradient norm of a step that was not skipped is
-  /// not finite.
+  /// Fails if the loss or the gradient norm of a step is infinite or NaN. Never
+  /// fails for a skipped step.
   Status checkFinite(const StepRecord &record) const;
 
 private:

@@ -59,7 +59,9 @@ BuiltFacts builtFactsOf(const Description &description);
 /// Restores the default of every option that the schedule does not use.
 void dropUnused(ScheduleOptions &schedule);
 
-/// Returns the rate flags that differ from their defaults, such as "--min-lr".
+/// Returns the flags of the options that the learning-rate schedule uses, such
+/// as "--min-lr": all options that differ from their defaults, and --lr-gamma
+/// if the schedule is exponential. --lr and --lr-schedule are not included.
 std::set<std::string> flagsInUse(const ScheduleOptions &schedule);
 
 nlohmann::json trajectoryJson(const Trajectory &trajectory);

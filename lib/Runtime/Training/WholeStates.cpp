@@ -61,7 +61,7 @@ private:
   int rank_;
   std::vector<Owner> owners_;
   std::vector<char> chunk_;  ///< On rank 0: elements of the whole tensor.
-  std::vector<char> packed_; ///< The elements of an owner in the chunk.
+  std::vector<char> packed_; ///< Elements of a chunk that one rank sends.
 };
 
 } // namespace

@@ -94,7 +94,8 @@ static bool conflict(const SlotAccess &a, const SlotAccess &b) {
   return (a.writes || b.writes) && a.begin < b.end && b.begin < a.end;
 }
 
-/// Updates the lifetimes of the slots of a run to the new order.
+/// Updates the lifetimes of the slots that `launches` use, after the launches
+/// have been reordered. `first` is the command index of the first launch.
 void Grouping::moveLives(ArrayRef<rt::LaunchOp> launches, int64_t first) {
   auto last = first + static_cast<int64_t>(launches.size()) - 1;
   auto inRun = [&](int64_t index) { return first <= index && index <= last; };
@@ -125,9 +126,9 @@ void Grouping::moveLives(ArrayRef<rt::LaunchOp> launches, int64_t first) {
     bool isOutput =
         boundary([](Operation *op) { return isa<rt::OutputOp>(op); });
     // A slot that is used both inside and outside of the micro-batches is live
-    // during all micro-batches, so the new order does not change its lifetime.
-    // The exception is a slot whose lifetime begins in the last execution of
-    // the backward pass.
+    // during all micro-batches, so reordering the launches does not change its
+    // lifetime. The exception is a slot whose lifetime begins in the last
+    // execution of the backward pass.
     bool spans =
         microbatches && first >= microbatches->forward &&
         first < microbatches->end &&

@@ -83,7 +83,8 @@ static Array writeChoices(ModuleOp module) {
   return choices;
 }
 
-/// Writes the values that are stored in encoded form.
+/// Writes the residuals (values that the forward pass stores for the backward
+/// pass) that are stored in an encoding, with the sizes of both forms.
 static Array writeCompressed(ModuleOp module) {
   Array values;
   auto list = module->getAttrOfType<ArrayAttr>(kEncodedAttr);

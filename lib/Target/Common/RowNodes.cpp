@@ -129,7 +129,8 @@ Value emitEncode(ArithBuilder &k, support::DynamicMap map, Value x) {
   }
   Value bucket = k.sub(k.shiftRight(bits, search.shift), number(search.first));
   bucket = k.min(k.max(bucket, number(0)), number(search.entries.size() - 1));
-  // Narrow indices take less memory traffic in lookUp().
+  // On a CPU, lookUp() stores a vector of indices in memory and loads each of
+  // them, so narrow the indices to 16 bits.
   Value entry = k.lookUp(
       ("kiln_search_" + nameOf(map)).str(), search.entries,
       arith::TruncIOp::create(

@@ -337,8 +337,9 @@ void AttentionGradEmitter::startTile(Value member, Value first,
                                      Value firstKey) {
   // This function is called only if a unit of work is a whole key head and the
   // sums of all keys are not kept in scratch memory. If the results are too
-  // narrow for sums (roundsSums), this is the case only for a single query head
-  // with a single panel, so nothing has been added yet.
+  // narrow for sums (roundsSums), these sums are kept in scratch memory, except
+  // if there is a single query head with a single panel. In that case, nothing
+  // has been added yet.
   if (roundsSums) {
     startSums(dk, shape.kvTile);
     startSums(dv, shape.kvTile);

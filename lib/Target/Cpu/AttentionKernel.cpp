@@ -46,7 +46,8 @@ constexpr int64_t kMaxUnitQueries = 512;
 /// Number of units of work that keeps a thread team busy.
 constexpr int64_t kEnoughUnits = 24;
 
-/// Returns the queries per unit: the largest number that leaves enough units.
+/// Returns the number of queries per unit of work: as many as possible while
+/// there are at least kEnoughUnits units.
 int64_t queriesPerUnit(const AttentionShape &shape) {
   int64_t queries = kMaxUnitQueries;
   while (queries > kRowBlock &&

@@ -194,7 +194,7 @@ void AttentionTiles::prefetchStores(Value row, int64_t stride) {
 void AttentionTiles::forSeenKeys(ArrayRef<Value> seen,
                                  function_ref<void(int64_t, bool)> body) {
   int64_t vectors = shape.kvTile / kLanes;
-  // The numbers of vectors for which code with a mask is emitted.
+  // Masked code is emitted once for each of these numbers of vectors.
   SmallVector<int64_t> sizes;
   if (shape.causal) {
     int64_t step = llvm::divideCeil(vectors, kDiagonalSizes);

@@ -171,7 +171,7 @@ private:
   llvm::MapVector<NodeId, Value> decoded;
 
   Value row;  ///< i64.
-  Value unit; ///< i64; set only if there are column partials.
+  Value unit; ///< i64; set only if there are partial sums of columns.
   int32_t sweep = 0;
   SmallVector<NodeId> reductions, elementNodes;
 };
@@ -187,7 +187,7 @@ void RowEmitter::emitRowValues(int32_t level) {
     switch (node.kind) {
     case Kind::ReduceSum:
     case Kind::ReduceMax:
-      break; // The sweep sets the value.
+      break; // The sweep over the columns sets the value.
     case Kind::RowIndex:
       values[id] = arith::TruncIOp::create(k.b, k.i32(), row);
       break;
@@ -206,7 +206,7 @@ void RowEmitter::emitRowValues(int32_t level) {
   }
 }
 
-/// Reserves memory for the nodes that decode the elements of an operand.
+/// Reserves memory for the results of nodes that decode elements of an operand.
 void RowEmitter::reserveDecoded() {
   int64_t left = kDecodedBytes;
   for (auto [id, node] : llvm::enumerate(program.nodes)) {

@@ -40,7 +40,7 @@ KernelLaunch emitScatter(ModuleOp module, StringRef name,
   Value panel = k.i64Constant(kPanelColumns);
   Value first = k.mul(k.begin(), panel);
   Value end = k.min(k.mul(k.end(), panel), k.i64Constant(shape.cols));
-  // Only the last panel may end within a vector.
+  // Only the last panel can end within a vector.
   int64_t rest = shape.cols % kLanes;
   Value whole = k.min(end, k.i64Constant(shape.cols - rest));
   Value ownsRest = k.less(whole, end);

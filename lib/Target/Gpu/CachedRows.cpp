@@ -166,8 +166,9 @@ void RowEmitter::loadKept() {
   k.barrier();
 }
 
-/// Runs `body` in the 64 threads of a row that combine the 64 partials of
-/// reduction `i`. They are contiguous, and thread t processes partial t % 64.
+/// A reduction has 64 partial results ("partials") per row, each of which is
+/// computed by one thread. Runs `body` in the 64 consecutive threads that
+/// compute those of reduction `i`: thread t of the row has partial t % 64.
 /// Returns the value of `body`, or `otherwise` in all other threads.
 Value RowEmitter::inAdders(size_t i, Value otherwise,
                            function_ref<Value(Value partial)> body) {

@@ -44,8 +44,8 @@ constexpr int64_t kKeptColumnBytes = 64 * 1024;
 /// the row then take at most this many bytes of shared memory.
 constexpr int64_t kReadOnceBytes = 32 * 1024;
 /// Maximum registers per thread for the tiles of a row that do not fit into
-/// shared memory. kLongTailRegisters applies to long rows with kManyThreads,
-/// since a thread then has more registers than with kMostThreads.
+/// shared memory. kLongTailRegisters applies if kManyThreads threads instead of
+/// kMostThreads process a long row, since each thread then has more registers.
 constexpr int64_t kTailRegisters = 48, kLongTailRegisters = 112;
 /// Preferred number of thread blocks, and maximum rows per block. Each block
 /// reads the per-column values once.
@@ -158,8 +158,8 @@ bool planCachedRows(RowPlan &plan, const RowShape &shape, Alignments alignments,
   bool stagesAll =
       staged <= kKeptColumnBytes && bytes + staged <= kMostSharedBytes;
   if (!stagesAll) {
-    // Column blocks that do not start with the row (blockAlignment > 1) need
-    // the per-column values in shared memory.
+    // If blockAlignment > 1, the first column block may start before the row,
+    // and the per-column values must be in shared memory.
     if (kept.blockAlignment > 1)
       return false;
     kept.stagedBytes = 0;

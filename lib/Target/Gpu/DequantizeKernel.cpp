@@ -16,7 +16,8 @@
 //
 // Launch: 256 threads per block, no shared memory; units = ceil(elements / 8).
 // Bytes: every code is read once, every element is written once, and every
-// scale is read by the 8 threads of its block. The table stays in the L1 cache.
+// scale is read by the 8 threads that decode its 64 elements. The table stays
+// in the L1 cache.
 //
 //===----------------------------------------------------------------------===//
 

@@ -24,7 +24,8 @@ namespace kiln::gpu {
 
 class TensorCoreEmulation {
 public:
-  /// Emits a call of the device. A null type means no result.
+  /// Emits a call of a function of the emulated device, given the name, the
+  /// result type (null if there is no result) and the arguments.
   using Call = llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location,
                                               llvm::StringRef, mlir::Type,
                                               llvm::ArrayRef<mlir::Value>)>;

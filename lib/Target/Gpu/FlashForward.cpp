@@ -23,8 +23,8 @@
 // Bytes: q is read once, o and lse are written once, and each block reads the k
 // and v that its queries attend to.
 //
-// If c is negative, the kernel uses -q and |c| instead of q and c, so that the
-// largest score gives the largest power.
+// If c = scale log2(e) is negative, the kernel uses -q and |c| instead of q and
+// c, so that the largest score gives the largest power.
 //
 // A tile is masked only if it contains a key to which some query of the block
 // does not attend. Masked tiles come last and have their own loop. Tile 0

@@ -10,8 +10,8 @@
 // Each warp owns 16 rows, or two groups of 16, and keeps them in registers as
 // `a` fragments of MMAs (TensorCore.h):
 //
-//   scores      own b^T, where b is a tile. The result has one row per own row
-//               and one column per row of the tile.
+//   scores      The product of the own rows and b^T, where b is a tile. It has
+//               one row per own row and one column per row of the tile.
 //   addMatmul   sums + w b, where b is a tile. w is in registers and has one
 //               row per own row and one column per row of the tile.
 //
@@ -21,13 +21,13 @@
 // so that the next tile is loaded while the current tile is processed. One
 // barrier per tile suffices.
 //
-// In tiles, rows past the end are zero. Own rows past the end are copies of the
-// last row; they do not affect the results of other rows.
+// Rows past the end of the sequence are zero in tiles. Among the rows that a
+// thread block owns, rows past the end are copies of the last row of the
+// sequence; they do not affect the results of other rows.
 //
-// In sums and scores, a lane holds rows g and g + 8 of each group of 16, at
+// Of sums and scores, a lane holds rows g and g + 8 of each group of 16, at
 // columns 8 n + 2 t and 8 n + 2 t + 1 for every n, where g = lane / 4 and t =
-// lane % 4. Below, `row` is an index into the own rows of a lane, two per
-// group.
+// lane % 4. Below, `row` numbers the rows that a lane holds, two per group.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,7 +53,7 @@ struct WarpSums {
   }
 };
 
-/// The rows that a warp owns, as `a` fragments of MMAs.
+/// The rows that a warp owns, as fragments of the operand `a` of MMAs.
 struct OwnRows {
   int64_t groups = 0;
   /// A lane has four words for each group and each step of 16 columns. Word i
@@ -156,8 +156,8 @@ public:
     Value masked, end;
   };
   TileRange seenKeys(Value firstQuery, int64_t queries, int64_t keys) const;
-  /// Returns how many of the `keys` keys starting at `firstKey` some query of
-  /// this warp attends to.
+  /// Consider the `keys` keys starting at `firstKey`. Returns the number of
+  /// these keys to which at least one query of this warp attends.
   Value seenByWarp(Value firstQuery, int64_t groups, Value firstKey,
                    int64_t keys) const;
   /// Returns how many of the `queries` queries starting at `firstQuery` attend

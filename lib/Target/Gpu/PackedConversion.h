@@ -18,9 +18,9 @@
 
 namespace kiln::gpu {
 
-/// Replaces every arith.truncf from f32 to bf16 in `module`, except on vectors
-/// whose length is not a power of two. One packed conversion converts two
-/// adjacent vector elements.
+/// Replaces every arith.truncf from f32 to bf16 in `module` whose operand is a
+/// scalar, or a vector whose length is a power of two. Each pair of adjacent
+/// vector elements is converted by one packed conversion.
 void roundInPairs(mlir::ModuleOp module);
 
 } // namespace kiln::gpu

@@ -56,9 +56,9 @@ static int64_t sharesOf(const RopeShape &shape, int64_t parts) {
   int64_t angleBytes = elementBytes(fullPrecision(shape.elementType));
   int64_t warps =
       1 + (2 * heads * bytes + angleBytes) / (angleBytes * kTablesPart);
-  // If a warp processes several shares of one position, it reads cos and sin
-  // only once for all of them, so the number of shares may be larger than the
-  // number of warps.
+  // At most `warps` warps read cos and sin of a position. If the threads of one
+  // share fill only a part of a warp, the warp processes several shares of the
+  // position, and reads cos and sin once for all of them.
   int64_t shares = warps * std::max<int64_t>(1, kWarp / parts);
   return std::min(shares, heads);
 }

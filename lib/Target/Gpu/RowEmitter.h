@@ -49,8 +49,8 @@ private:
     Value column;
     Mask mask;
     /// The index of the column block, or -1 if the index is not a constant. In
-    /// a split kernel, the index of this position among the positions of the
-    /// thread.
+    /// a kernel of the form RowPlan::Split, the index of this position among
+    /// the positions of the thread.
     int64_t block = -1;
   };
   /// Address of the first element of a row; `aligned` is true if vector
@@ -189,7 +189,7 @@ private:
   llvm::SmallVector<Value> stagedColumns;
   /// `bases` is indexed by node and has the addresses of the rows that a sweep
   /// reads. `targets` is indexed by store and has the addresses of the rows
-  /// that are written; they are set for each row.
+  /// that are written. `targets` is set anew for each row.
   llvm::SmallVector<Base> bases, targets;
   /// Indexed by node: true if `cache` holds the vectors of the node for the
   /// current row. `cache` is keyed by node and column block.
@@ -246,8 +246,9 @@ private:
 
   bool isFlat = false; ///< The program is processed as a single row.
   Value row;
-  /// Number of columns of the first block that precede the row. Null if column
-  /// blocks are not shifted.
+  /// The number of columns by which the first column block begins before the
+  /// row, so that column blocks are aligned in memory. Null if the first block
+  /// begins at the start of the row.
   Value blockShift;
   /// If rows are cached in shared memory, the index of the thread among the
   /// threads of its row. In other kernels, the index of the thread in its block

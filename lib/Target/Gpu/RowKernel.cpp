@@ -76,7 +76,8 @@ namespace kiln::gpu {
 using row::Access;
 using row::StoreKind;
 
-/// Distance in columns between the positions of a thread in a split kernel.
+/// In a split kernel, a thread processes one or more vectors of adjacent
+/// columns. Consecutive vectors of a thread start this number of columns apart.
 constexpr int64_t kApart = 16;
 
 void RowEmitter::emitFlat() {
@@ -145,7 +146,8 @@ void RowEmitter::emitSplit(const RowPlan &plan) {
            [&] { emitChunk(plan, chunk, k.add(column, lane)); });
 }
 
-/// Emits the columns that start at `column` in the rows of `chunk`.
+/// Emits the columns of this thread, of which `column` is the first, in all
+/// rows of `chunk`.
 void RowEmitter::emitChunk(const RowPlan &plan, Value chunk, Value column) {
   SmallVector<Position> positions;
   for (int64_t i = 0; i < spread; ++i)

@@ -159,8 +159,8 @@ int64_t rowsFor(const RowShape &shape, int64_t groupsOfOneRow) {
                              factor * kMostRows);
 }
 
-/// Returns the groups of threads per thread block: the largest number whose
-/// column sums fit into shared memory.
+/// Returns the number of groups of threads per thread block: the largest one
+/// for which the column sums of all groups fit into shared memory.
 int64_t groupsOf(const RowProgram &program, int64_t group) {
   int64_t sums = llvm::count_if(program.stores, [](const row::Store &store) {
     return store.kind == StoreKind::ColumnPartial;
@@ -170,8 +170,9 @@ int64_t groupsOf(const RowProgram &program, int64_t group) {
   auto fits = [&] { return groups * sums * program.cols * 4 <= kPartialBytes; };
   while (groups > least && !fits())
     groups /= 2;
-  // If the sums do not fit even with the fewest groups, they stay in the
-  // result, and shared memory does not limit the groups.
+  // If the sums do not fit even with the fewest groups, they are accumulated in
+  // the result in global memory. Shared memory then does not limit the number
+  // of groups.
   return fits() ? groups : most;
 }
 

@@ -67,7 +67,7 @@ struct RowPlan {
   /// with the row.
   int64_t blockAlignment = 1;
   int64_t rowStride = 0; ///< Common row stride if blockAlignment > 1.
-  /// Kept: nodes whose row values are cached in shared memory.
+  /// Kept: nodes whose values in the current row are cached in shared memory.
   llvm::SmallVector<row::NodeId> kept;
   /// Kept: number of tiles at the end of a row that are in registers.
   int64_t registerTiles = 0;

@@ -53,7 +53,8 @@ constexpr int64_t kTokensPerThread = 8;
 /// Tokens per chunk. The list of tokens has the same capacity, since all tokens
 /// of a chunk may have to be listed.
 constexpr int64_t kChunk = kThreads * kTokensPerThread;
-/// Maximum rows per block; one thread per row sorts the list.
+/// Maximum rows per block. To sort the list by row, each row has one thread,
+/// which collects the positions of its row.
 constexpr int64_t kMaxRows = 64;
 /// Number of blocks that keeps a GPU busy.
 constexpr int64_t kEnoughBlocks = 1024;
@@ -100,7 +101,7 @@ private:
   GpuBuilder k;
   Value thread; // i32.
   // Shared memory, all i32.
-  Value positions, rows; ///< The list: token positions and their rows.
+  Value positions, rows; ///< The list of tokens: their positions and rows.
   Value sorted;          ///< Positions sorted by row.
   Value counts, starts;  ///< Range of every row in `sorted`.
   Value warpSums;

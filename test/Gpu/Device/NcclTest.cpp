@@ -183,7 +183,8 @@ Status RankOfTest::capture(GraphExec &exec) {
   return status;
 }
 
-/// Runs the collectives directly, and then as a graph, on different values.
+/// Runs the collectives three times, each time on different values: first
+/// directly, and then twice as a captured graph.
 Status RankOfTest::checkType() {
   GraphExec exec;
   Status status;

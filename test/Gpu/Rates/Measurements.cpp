@@ -134,7 +134,8 @@ Status Measurements::open() {
   return Status();
 }
 
-/// Fills the pattern with uniform random numbers in (-1, 1).
+/// Fills `pattern_`, memory of the host from which randomMemory() copies, with
+/// uniform random numbers in [-1, 1), rounded to `type`.
 Status Measurements::makePattern(ElementType type) {
   if (!pattern_) {
     Result<PinnedMemory> pinned =

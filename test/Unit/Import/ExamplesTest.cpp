@@ -58,7 +58,8 @@ TEST(Examples, Mlp) {
   expectExample(*module);
 }
 
-/// Printed modules must parse and print identically.
+/// The text of a printed module must parse, and the parsed module must print as
+/// the same text.
 TEST(Examples, RoundTrip) {
   for (const char *path :
        {KILN_EXAMPLES "/tiny-gpt2", KILN_EXAMPLES "/tiny-llama"}) {

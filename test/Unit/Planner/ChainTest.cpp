@@ -233,8 +233,8 @@ TEST(ChainLadder, NinetySixLayersInASecond) {
   options.ladderEffort = options.ladderMoveEffort = 1'000'000;
 #endif
   Chain chain = transformerChain(96, 16);
-  // Let the workspace grow as accumulated gradients of weights do, so that no
-  // two stages are equal.
+  // Let the backward workspace grow from the last stage to the first, like the
+  // memory of accumulated weight gradients, so that no two stages are equal.
   int64_t pile = 0;
   for (int32_t i = chain.size(); i-- > 0; pile += int64_t(48) << 20)
     for (StageOption &option : chain.stages[i].options)

@@ -240,7 +240,8 @@ TEST(MachineFile, AbsurdFigures) {
        "'attention.forward[0]' is 17, expected a number from 0.001 to 2"},
       {"/attention/backward/0", 0.001,
        "'attention.backward[1]' is 0.75, expected at most 16 times the "
-       "preceding entry 0.001, so that a larger size does not take less time"},
+       "rate 0.001 of the next smaller size, so that a larger size does not "
+       "take less time"},
       {"/link/to_host_bytes_per_s", 0,
        "'link.to_host_bytes_per_s' is 0, expected a number from 1000 to "
        "1e+14"},

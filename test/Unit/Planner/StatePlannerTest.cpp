@@ -274,9 +274,9 @@ TEST(StatePlanner, UsesBothTheHostAndTheLink) {
 }
 
 TEST(StatePlanner, TreatsLargeParametersApart) {
-  // The link is faster than the host, so most moments should be copied to the
-  // device for the update. The moments of the large parameter do not fit on the
-  // device.
+  // An update on the host takes longer than copying the moments, so most
+  // moments should be copied to the device for the update. The moments of the
+  // large parameter do not fit on the device.
   StateProblem problem;
   const int32_t count = 40;
   problem.seconds.assign(2 * count + 1, 1e-3);

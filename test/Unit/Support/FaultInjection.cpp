@@ -58,8 +58,8 @@ bool failsNow() {
   return true;
 }
 
-/// Does the same as failsNow() for a write. If the write must fail or end the
-/// process, stores half of its bytes first.
+/// Counts one write. Returns true, with errno set, if this write must fail. If
+/// it must fail or end the process, first stores half of its bytes.
 template <typename Store> bool writeFailsNow(Store storeHalf) {
   if (state.armed && state.countdown == 1)
     storeHalf();

@@ -29,8 +29,8 @@ struct Case {
   double dropout = 0;
   int64_t kvTile = 64;
   bool takesRng = false;
-  /// The index of the rank that computes these heads, or -1 if the heads are
-  /// not divided over ranks.
+  /// The index of the rank that computes the heads of this case, or -1 if the
+  /// heads are not divided over ranks.
   int64_t rank = -1;
 };
 
@@ -321,7 +321,7 @@ TEST(Attention, BfloatsAreRoundedOnce) {
 TEST(Attention, GradientsOfBfloatsOverPanelsAreRoundedOnce) {
   checkBfloats({4, 1030, 1, 1, 16, true});         // Three panels per head.
   checkBfloats({2, 600, 4, 2, 24, false, 0, 192}); // Two heads per key head.
-  checkBfloats({1, 530, 2, 1, 16, true});          // Heads are split.
+  checkBfloats({1, 530, 2, 1, 16, true});          // Work of a head is split.
 }
 
 TEST(Attention, MoreSequencesSameBits) {

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Checks the bits of kernels that cache rows of more than 1,024 columns in
-// shared memory. The tests cover rows with any alignment, rows of a few and of
-// many tiles, per-column values, random numbers, and values that later sweeps
-// read back.
+// Checks that GPU kernels that cache rows of more than 1,024 columns in shared
+// memory give the same bits as the CPU kernels. The tests cover rows with any
+// alignment, rows of a few and of many tiles, per-column values, random
+// numbers, and values that later sweeps read back.
 //
 //===----------------------------------------------------------------------===//
 

@@ -36,8 +36,8 @@ protected:
   RowRunner runner;
 };
 
-/// Returns a case with the gradients of an RMS norm, which need only one sum
-/// per row because it does not subtract a mean.
+/// Returns a case with the gradients of an RMS norm. They need only one sum per
+/// row, because an RMS norm does not subtract a mean.
 RowCase rmsNormBackwardCase(int64_t rows) {
   std::string partial = partialSums(rows);
   return {"%x: tensor<$Rx$Cx$T>, %g: tensor<$Cx$F>, %s: tensor<$Rx$F>, "
@@ -69,8 +69,8 @@ TEST_F(ChunkRows, Dropout) {
 }
 
 /// Some rows do not fit in registers. Some of these rows are so long that
-/// shared memory cannot hold both the column sums and the gains, and some are
-/// so long that it cannot even hold the column sums alone.
+/// shared memory cannot hold both the column sums and the weights of the norm,
+/// and some are so long that it cannot even hold the column sums alone.
 TEST_F(ChunkRows, LongRows) {
   runner.add(rmsNormBackwardCase(65), {{65, 1601}});
   runner.add(layerNormBackwardCase(3), {{3, 1100}, {3, 3998}, {3, 6200}});

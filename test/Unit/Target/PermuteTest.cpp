@@ -129,8 +129,8 @@ PermuteShape pad(Sizes shape, Sizes src, Sizes dst, int64_t offset,
   return s;
 }
 
-/// Returns a pad into `rows` rows of `columns` elements with row stride
-/// `stride`.
+/// Returns a pad whose result has `rows` rows of `columns` elements. The rows
+/// start `stride` elements apart.
 PermuteShape padRows(Sizes shape, Sizes src, Sizes dst, int64_t offset,
                      int64_t rows, int64_t columns, int64_t stride) {
   PermuteShape s = pad(shape, src, dst, offset, columns);

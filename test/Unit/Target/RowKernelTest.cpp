@@ -449,8 +449,8 @@ TEST_F(RowFusion, SlotsThatMayBeShared) {
   EXPECT_TRUE(row::mayShareSlot(loss, 0, 1));
   EXPECT_FALSE(row::mayShareSlot(loss, 1, 0)); // Different element types.
 
-  // %y could be stored in the first sweep, but is stored only after the last
-  // read of %x, so it may overwrite %x.
+  // %y could be stored in the first sweep over a row, but the store waits until
+  // %x has been read for the last time. Therefore %y can overwrite %x.
   auto waits = build("%x: tensor<$Rx$Cx$T>",
                      "%s = kiln.softmax %x : (tensor<$Rx$Cx$T>) -> "
                      "tensor<$Rx$Cx$T>\n%y = kiln.neg %x : tensor<$Rx$Cx$T>",

@@ -307,7 +307,7 @@ TEST_F(RowOps, MixedTypes) {
               "tensor<$Rx$Cx$T>",
               "%y : tensor<$Rx$Cx$T>, %h : tensor<$Rx$Cx$F>"},
              kRaggedSizes);
-  // A residual in f32 whose sum is needed in three sweeps.
+  // %r is an f32 residual. The sum of %r and %x is needed in three sweeps.
   runner.add({"%x: tensor<$Rx$Cx$T>, %r: tensor<$Rx$Cx$F>, %g: tensor<$Cx$F>, "
               "%b: tensor<$Cx$F>",
               "%w = kiln.cast %x : tensor<$Rx$Cx$T> to tensor<$Rx$Cx$F>\n"

@@ -72,8 +72,8 @@ TEST(SplitRows, HaveTheBitsOfTheCpu) {
               "%y = kiln.softmax %x : (tensor<$Rx$Cx$F>) -> tensor<$Rx$Cx$F>",
               "%y : tensor<$Rx$Cx$F>"},
              {{2, 60001}});
-  // These programs sum slices in order. The loads of 5 slices can be in flight
-  // all at once; 77 slices have several times as many loads.
+  // These programs sum slices in order. A thread loads 5 slices all at once,
+  // but 77 slices in several groups, one after another.
   for (int64_t slices : {5, 32, 77}) {
     std::string from = "tensor<" + std::to_string(slices) + "x$Cx$T>";
     runner.add({"%x: " + from,

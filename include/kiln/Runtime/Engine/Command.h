@@ -14,8 +14,9 @@
 // micro-batch. abi::SegmentRun identifies one of these executions, and
 // determines the addresses, immediates and tokens that the command uses in it.
 //
-// To add a kind of command, extend these functions in Command.cpp. All checks
-// of lifetimes, races, copies and written bytes then cover the new kind.
+// To add a kind of command, extend the functions in Command.cpp that describe a
+// command, such as accessesOf(). All checks of lifetimes, races, copies and
+// written bytes then cover the new kind.
 //
 //===----------------------------------------------------------------------===//
 
@@ -195,8 +196,9 @@ struct Command {
   /// Threads per block of a GPU kernel; 0: a host kernel.
   int64_t threads = 0;
   int64_t sharedBytes = 0; ///< Shared memory bytes per block.
-  /// If set, the vendor library may compute the attention that these parameters
-  /// describe, instead of the kernel. The library then uses `workspace`.
+  /// If set, the kernel computes attention with these parameters, and the
+  /// engine is allowed to call the vendor library instead. The library then
+  /// uses `workspace`.
   std::optional<abi::VendorAttention> attention;
   /// The maximum number of launches whose arguments fit in the kernel's
   /// argument table; 0: the kernel has no table.

@@ -147,7 +147,8 @@ struct StateInfo : ValueInfo {
   std::vector<Division> divisions;
   /// Offset of the shard in the tensor, per dimension.
   std::vector<int64_t> shard;
-  /// The roles whose ranks hold the shard, as indexes into Description::roles.
+  /// The roles (groups of ranks) that hold the shard, as indexes into
+  /// Description::roles.
   std::vector<std::size_t> roles;
   /// Name of the tensor in the files of the source model.
   std::string sourceName;

@@ -17,10 +17,10 @@
 // A second division of the state would divide this part of 6 elements,
 // including its padding.
 //
-// Both `whole` and `local` increase from run to run. The elements of the part
-// that are in no run are padding. Consider the ranks that have the same indexes
-// on all axes over which the state is not divided. Each element of the whole
-// tensor is in a run of exactly one of these ranks.
+// Both `whole` and `local` increase from one run of elements to the next. The
+// elements of a rank's part that are in no run are padding. Consider the ranks
+// that have the same indexes on all axes over which the state is not divided.
+// Each element of the whole tensor is in a run of exactly one of these ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -119,10 +119,10 @@ private:
     int64_t length = 0, part = 0, begin = 0, held = 0;
   };
 
-  /// Enumerates the runs in `range`. If `depth` is 0, this is a range of the
-  /// whole tensor, and otherwise of the elements that this rank has after the
-  /// first `depth` divisions. Index i in `range` is index i + `shift` in the
-  /// whole tensor.
+  /// Calls `body` for each run of contiguous elements in `range`. If `depth` is
+  /// 0, `range` is a range of the whole tensor, and otherwise of the elements
+  /// that this rank has after the first `depth` divisions. Index i in `range`
+  /// is index i + `shift` in the whole tensor.
   template <typename Body>
   void walk(std::size_t depth, const ElementRange &range, int64_t shift,
             Body &body) const {

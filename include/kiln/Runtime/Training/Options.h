@@ -53,7 +53,8 @@ struct Options {
   uint64_t seed = 0;
   bool seedGiven = false;
   int threads = 0; ///< Number of threads; 0: the engine chooses the number.
-  /// Seconds without a message of another rank after which the run fails.
+  /// The run fails if it waits for this number of seconds and receives no
+  /// message from another rank.
   int64_t peerTimeout = 600;
   /// File or directory with the initial weights; empty if not given.
   std::string init;

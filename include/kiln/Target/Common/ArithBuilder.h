@@ -145,8 +145,8 @@ protected:
   const int64_t laneCount;
 };
 
-/// Creates a constant global of the module with the elements of a table at the
-/// insertion point of `b`; see ArithBuilder::lookUp().
+/// Creates, at the insertion point of `b`, a constant global of the module that
+/// contains the elements of a table; see ArithBuilder::lookUp().
 mlir::LLVM::GlobalOp createTable(mlir::ImplicitLocOpBuilder &b,
                                  llvm::StringRef name,
                                  llvm::ArrayRef<int32_t> elements,

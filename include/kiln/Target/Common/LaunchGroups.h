@@ -22,9 +22,9 @@ namespace kiln {
 /// starts there.
 int64_t getGroupSize(rt::LaunchOp launch);
 
-/// Returns the size of the largest group of a kernel. Returns 0 if no launches
-/// of the kernel are grouped. The kernel then has no table for the arguments of
-/// a group.
+/// Returns the number of launches in the largest launch group of a kernel, or 0
+/// if no launches of the kernel are grouped. In the latter case, the kernel has
+/// no table for the arguments of a group.
 int64_t getLargestGroup(rt::KernelOp kernel);
 
 } // namespace kiln

@@ -67,8 +67,9 @@ struct RandomSource {
   mlir::Value key, step, firstSequence;
   mlir::Value rowInSequence, sequence;
 
-  /// Sets the counter words of row `number`. Rows are counted from the start of
-  /// `firstSequence`, and continue over sequences of `rowsPerSequence` rows.
+  /// Sets `rowInSequence` and `sequence`, which are counter words of the random
+  /// number generator, for row `number`. Row 0 is the first row of sequence
+  /// `firstSequence`. Each sequence has `rowsPerSequence` rows.
   void startRow(ArithBuilder &k, mlir::Value number, int64_t rowsPerSequence);
 };
 

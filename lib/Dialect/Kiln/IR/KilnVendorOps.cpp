@@ -25,7 +25,8 @@ using namespace kiln;
 #define GET_OP_CLASSES
 #include "kiln/Dialect/Kiln/IR/KilnVendorOps.cpp.inc"
 
-/// Verifies the ranks, element types, extents and grid of a vendor GEMM.
+/// Verifies the operands of a vendor GEMM (ranks, element types and inner
+/// extents) and `grid`, the numbers of tiles over rows and columns.
 static LogicalResult verifyVendorGemm(GemmOpInterface op) {
   if (failed(checkRank(op, "a", op.getLeft(), 2)) || // C1
       failed(checkRank(op, "b", op.getRight(), 2)))

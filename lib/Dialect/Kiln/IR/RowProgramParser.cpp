@@ -44,8 +44,9 @@ public:
   Expected<RowProgram> run();
 
 private:
-  /// The position of a node or store in the text, and the text and position of
-  /// the sweeps on its line.
+  /// The position of a node or store in the text. Also the text and position of
+  /// the sweeps on its line, the loops over the columns of a row that evaluate
+  /// the node or store.
   struct Line {
     size_t begin, sweepsAt;
     std::string sweeps;

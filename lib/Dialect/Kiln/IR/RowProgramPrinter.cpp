@@ -28,7 +28,8 @@ using namespace llvm;
 
 namespace kiln::row {
 
-/// Column at which the sweeps of a line begin.
+/// Position in a line of text at which its sweeps begin. They are the loops
+/// over the elements of a row that evaluate the node or store of the line.
 static constexpr size_t kSweepColumn = 56;
 
 /// Returns the shortest text that parses to `value`. For a NaN, returns the

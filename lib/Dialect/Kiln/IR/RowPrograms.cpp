@@ -39,8 +39,8 @@ public:
       use(result);
   }
 
-  /// The numbers assigned to the operands of the program, then to the operands
-  /// of each op in program order, then to the results of the program.
+  /// The numbers of the values that are used: the operands of the program, then
+  /// the operands of each op in program order, then the results of the program.
   SmallVector<unsigned, 32> uses;
   /// Values that none of the ops computes, in ascending order of their numbers.
   SmallVector<Value> inputs;

@@ -31,11 +31,13 @@ void setAll(llvm::MutableArrayRef<SequenceFact> results,
 /// PerSequence.
 std::optional<int64_t> commonDim(llvm::ArrayRef<SequenceFact> facts);
 
-/// Returns the Opaque fact for an op that no rule covers: the fact of an Opaque
-/// operand if there is one, or a fact that names the op.
+/// Returns the SequenceFact for the results of an op that no rule covers. Its
+/// kind is Opaque: no property is proved. If `facts`, those of the operands,
+/// contain an Opaque fact, returns it. Otherwise, returns one that names `op`.
 SequenceFact explain(mlir::Operation *op, llvm::ArrayRef<SequenceFact> facts);
 
-/// Returns the fact of an elementwise op that may be nonlinear.
+/// Returns the fact of the results of an elementwise op, without assuming that
+/// the op is linear.
 SequenceFact inferNonlinear(mlir::Operation *op,
                             llvm::ArrayRef<SequenceFact> operands);
 
@@ -44,7 +46,7 @@ SequenceFact inferNonlinear(mlir::Operation *op,
 SequenceFact inferSum(mlir::Operation *op,
                       llvm::ArrayRef<SequenceFact> operands);
 
-/// Returns a bit mask of the dimensions whose extent `batch` divides.
+/// Returns a bit mask of the dimensions whose extents are multiples of `batch`.
 uint64_t dividedDims(mlir::RankedTensorType type, int64_t batch);
 
 /// Returns the fact of an op that combines the elements of the last dimension
@@ -58,8 +60,9 @@ SequenceFact inferRows(mlir::Operation *op, Facts operands,
 /// Returns std::nullopt if the result has no such dimension.
 using DimMap = llvm::function_ref<std::optional<int64_t>(int64_t dim)>;
 
-/// Returns the fact of an op that moves the elements of `x` without changing
-/// them, or sums some of them.
+/// Returns the fact of the result of an op that moves the elements of its
+/// operand without changing them, or sums some of them. `x` is the fact of the
+/// operand.
 SequenceFact inferMoved(mlir::Operation *op, const SequenceFact &x, DimMap map);
 
 /// Returns the first dimension d such that fact.splitsAlong(d) holds and all

@@ -101,7 +101,8 @@ private:
 
 } // namespace
 
-/// Finds the linear layers, and for each layer an op that prevents an adapter.
+/// Finds the linear layers. If an op prevents an adapter of a layer, stores the
+/// op in Linear::conflict.
 void AddLoraPass::findLinears() {
   llvm::SmallMapVector<Operation *, Linear, 16> found;
   for (MatmulOp matmul : forward.getBlock().getOps<MatmulOp>()) {

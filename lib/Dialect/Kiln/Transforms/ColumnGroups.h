@@ -43,8 +43,8 @@ struct ColumnGroup {
   bool isDivided = false;
 
   // Used by the analysis.
-  bool isPinned = false; ///< True if it cannot be divided.
-  bool keepsZero = true; ///< Columns of zeros remain zero.
+  bool isPinned = false; ///< True if the group cannot be divided.
+  bool keepsZero = true; ///< True if columns of zeros remain zero.
   int64_t position = -1; ///< Position of the first of `sources`, or -1.
   llvm::SmallVector<MatmulOp, 2> sources, sinks;
   llvm::SmallVector<mlir::Value, 4> values;

@@ -113,7 +113,9 @@ private:
   SketchShape shape;
   RankedTensorType type; ///< The type of the matrix.
   std::array<Value, kTables> signs;
-  Value margin; ///< By block and element: positive if chosen.
+  Value margin; ///< [block, element]: positive if the element is chosen,
+                ///< because its estimate is the largest in the block (in
+                ///< magnitude).
   /// For each block: 0, or NaN if an estimate is not finite.
   Value poison;
 };

@@ -49,7 +49,7 @@ private:
 
   ProgramOp program;
   int64_t rows, rowsPerRank;
-  bool isPadded; ///< The last ranks have rows that do not exist.
+  bool isPadded; ///< True if the last ranks have padding rows.
   LayerListener layer;
   OpBuilder builder;
   /// The ops that compute the rows of one rank, in program order, and how they
@@ -61,7 +61,8 @@ private:
 
 } // namespace
 
-/// Returns true for a sum over the ranks whose rows can be divided.
+/// Returns true if `op` sums a matrix over the ranks, and the rows of the sum
+/// can be divided among the ranks.
 bool RowDivider::isRoot(Operation &op) const {
   auto sum = dyn_cast<AllReduceOp>(op);
   return sum && sum.getAxis() == tensorAxis() && sum->getNumResults() == 1 &&
@@ -164,8 +165,9 @@ Value RowDivider::buildShard(Value whole) {
     part.getResult().setType(shardType(whole));
     return part;
   }
-  // With one sequence, the source has as many rows as the matrix, so nothing is
-  // repeated. Look up rows of such a source only if it depends on states alone.
+  // If there is only one sequence, the source has as many rows as `whole`, so
+  // no row occurs twice. Look up rows in such a source only if the source
+  // depends on states alone.
   if (std::optional<RepeatedRows> repeated = findRepeatedRows(whole);
       repeated && (repeated->period < rows || isFixed(repeated->source)))
     return repeatRows(*repeated, whole);

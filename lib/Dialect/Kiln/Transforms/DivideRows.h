@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Sequence parallelism (Korthikanti et al., 2022, arXiv:2205.05198): the ranks
-// of the axis tp divide the rows, that is tokens, of the values between two
-// divided layers, which all of these ranks would otherwise compute:
+// of the axis tp divide the rows (tokens) of the values between two divided
+// layers. Otherwise, each of these ranks would compute all of these rows:
 //
 //   %y = all_reduce %p              %s = reduce_scatter %p   rows of this rank
 //   %n = layer_norm %y         ->   %n = layer_norm %s
@@ -40,10 +40,10 @@
 
 namespace kiln {
 
-/// Divides the rows of the values between divided layers of a program over the
-/// ranks of the axis tp of the module's mesh. The program is a forward program,
-/// or a copy of one, after kiln-partition-layers. Does nothing without such an
-/// axis.
+/// Applies sequence parallelism to a program: between two layers that are
+/// divided over the ranks of the mesh axis tp, divides the rows of the values
+/// over the same ranks. The program is a forward program, or a copy of one,
+/// after kiln-partition-layers. Does nothing if the mesh has no axis tp.
 void divideRows(ProgramOp program);
 
 } // namespace kiln

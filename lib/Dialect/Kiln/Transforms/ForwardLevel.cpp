@@ -275,8 +275,8 @@ static bool hasElementsOf(BlockArgument input, Value indices) {
   return false;
 }
 
-/// Returns a read of a state such that the tensor `integers` may contain
-/// elements of the state, or null if there is none.
+/// If elements of the tensor `integers` possibly come from a state, returns a
+/// read of this state. Otherwise returns null.
 static ReadOp readOfState(Value integers) {
   SmallVector<Value> values = {integers};
   llvm::SmallDenseSet<Value> seen;

@@ -16,7 +16,8 @@
 // its next gradient.
 //
 // A program has the same commands in every step. Every step therefore computes
-// both factors, and multiplies one by 1 and the other by 0.
+// both factors. The ranks sum a P + b Q, where (a, b) is (1, 0) in one step and
+// (0, 1) in the next step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -99,7 +100,8 @@ void GradZip::addStates(Alternating &gradient) {
                                 SplatAttr::get(context, 0.0));
 }
 
-/// Returns the factor of this rank that is summed in this step.
+/// Returns the low-rank factor that this rank contributes to the sum over the
+/// ranks in this step: P or Q.
 Value GradZip::factorToSum(Alternating &gradient) {
   RowOps o(builder, gradient.part);
   Type element = gradient.error.getTensorType().getElementType();

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Moves states with a residency to the host by changing their types, and
-// inserts copies of gradients and states. If the host updates a parameter:
+// Moves states to the host, as their attributes `kiln.residency` require, by
+// changing their types, and inserts copies of gradients and states. If the host
+// updates a parameter:
 //
 //   %g            --> %f = copy_out %g  ...  %gh = copy_wait %f, %g
 //   update(%p, %m, %v, %g)   --> update(%p, %m, %v, %gh), all on the host
@@ -94,8 +95,8 @@ private:
 
 } // namespace
 
-/// Moves the states whose residency attribute requires it to the host. Returns
-/// false if no state has this attribute.
+/// Moves states to the host as their attributes `kiln.residency` require.
+/// Returns false if no state has this attribute.
 bool StateOffloader::moveStates() {
   llvm::DenseMap<StringAttr, Residency> residencies;
   for (StateOp state : module.getOps<StateOp>())
@@ -200,8 +201,8 @@ void StateOffloader::returnToDevice(Operation *update) {
   }
 }
 
-/// Returns the op in the body of micro-batches that completes a sum over them,
-/// or null if `value` is no such sum.
+/// If `value` is a sum over micro-batches, returns the op in the body of the
+/// kiln.microbatches that completes the sum. Otherwise returns null.
 static Operation *completionOf(Value value) {
   auto microbatches = value.getDefiningOp<MicrobatchesOp>();
   if (!microbatches)
@@ -447,9 +448,10 @@ void StateOffloader::sendBack() {
   }
 }
 
-/// Copies the new values of states that are gathered on the device to the host.
-/// All-gather i + kUpdatesUnderWay follows the waits for the copies of the
-/// results of all-gather i, counting only all-gathers of such states.
+/// If a state on the host gets its new value from an all-gather on the device,
+/// copies the result of the all-gather to the host. All-gather
+/// i + kUpdatesUnderWay follows the waits for the copies of the results of
+/// all-gather i, counting only all-gathers of such states.
 void StateOffloader::sendGathered() {
   std::deque<SmallVector<CopyWaitOp>> underWay;
   SmallVector<AllGatherOp> gathers(train.getBlock().getOps<AllGatherOp>());
@@ -474,7 +476,8 @@ void StateOffloader::sendGathered() {
 
 /// Returns true if a use requires the value on the host. The user is then an
 /// update on the host, a kiln.take_shard for such an update, a write of a state
-/// on the host, or a write of a working copy, which addMirrors() replaces.
+/// on the host, or a write of the working copy of a parameter that the host
+/// updates. addMirrors() replaces the write of a working copy.
 bool StateOffloader::needsHost(OpOperand &use) {
   Operation *user = use.getOwner();
   if (auto write = dyn_cast<WriteOp>(user))
@@ -485,9 +488,9 @@ bool StateOffloader::needsHost(OpOperand &use) {
   return updatesOnHost.contains(user);
 }
 
-/// Sets the type of each read of a state on the host to the memory that its
-/// users require. If a read has users in both memories, adds a second read for
-/// the users on the host.
+/// Makes the type of each read of a state on the host specify the memory (host
+/// or device) that the users of the read require. If a read has users in both
+/// memories, adds a second read for the users on the host.
 void StateOffloader::assignReads() {
   for (ProgramOp program : module.getOps<ProgramOp>())
     for (ReadOp read :

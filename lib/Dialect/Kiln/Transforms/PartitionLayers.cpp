@@ -78,8 +78,9 @@ void LayerPartitioner::divideState(ReadOp read, ArrayRef<int64_t> shape,
   isChanged = true;
 }
 
-/// Replaces the operand of a divided computation by a kiln.share of it. All
-/// divided computations with this operand read the same kiln.share.
+/// Replaces the operand of a divided computation by a kiln.share of the
+/// operand, an identity whose gradient is summed over the ranks. All divided
+/// computations with this operand read the same kiln.share.
 void LayerPartitioner::share(OpOperand &operand) {
   Value value = operand.get();
   Value &share = shared[value];
@@ -216,7 +217,8 @@ void LayerPartitioner::setHeads(Operation *op, int64_t size) {
     addRankToRandomState();
 }
 
-/// Divides the rows of tables that only embeddings and the linear head read.
+/// Divides, over the ranks, the rows of each parameter that only embeddings and
+/// the linear head read.
 void LayerPartitioner::divideVocabulary() {
   DenseMap<StringAttr, SmallVector<ReadOp>> reads;
   SmallVector<StringAttr> names;

@@ -21,7 +21,7 @@ using namespace kiln;
 
 namespace {
 
-/// A gradient of the bucket.
+/// A gradient of the bucket (the gradients that one collective sums).
 struct LowRank : CompressedGradient {
   StateOp error, basis;
   Value corrected; ///< The gradient plus the error of the previous step.

@@ -76,8 +76,9 @@ void Rebuilder::rebuild(const RebuiltOp &rebuilt) {
   if (!reader)
     return;
 
-  // Move each user that precedes `reader` (G) to after it. If `reader` or an
-  // earlier op reads a result of such a user, do not recompute the residual.
+  // Move each user of the residual that precedes `reader` to a position after
+  // `reader`. If `reader` or an earlier op reads a result of such a user, do
+  // not recompute the residual.
   Operation *last = reader;
   SmallVector<Operation *> moving;
   for (Operation *user : users) {

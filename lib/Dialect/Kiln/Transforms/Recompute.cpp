@@ -137,7 +137,8 @@ private:
 
 } // namespace
 
-/// Adds the versions that the forward pass stores.
+/// Adds the values that the forward pass keeps for the backward pass to
+/// `versions`.
 void Replayer::keepForward() {
   for (; next < size_t(chain.size()); ++next) {
     const StageRun &run = schedule[next];
@@ -237,9 +238,10 @@ void Replayer::repeat(Operation *before, ArrayRef<Value> wanted,
 
 /// Executes the schedule up to the backward run of `stage`.
 void Replayer::advance(int64_t stage, Operation *before) {
-  // A forward run, that is, one execution of the forward pass of a stage, may
-  // drop its input. It is then executed together with the next run that keeps a
-  // value, and the version of its input remains live until then.
+  // A forward run is one execution of the forward pass of a stage. A run that
+  // only drops its input is emitted together with the next run that keeps a
+  // value. The version of a dropped input (the original or a recomputed copy)
+  // therefore remains live until then.
   SmallVector<Value> dropped;
   auto make = [&](ArrayRef<Value> wanted) {
     repeat(before, wanted, [](Value) { return false; });
@@ -279,8 +281,9 @@ void Replayer::advance(int64_t stage, Operation *before) {
   }
 }
 
-/// Makes a backward op read versions of forward values. If an operand has no
-/// version, recomputes the operand first.
+/// Replaces each forward value that a backward op reads by its version, which
+/// is the kept or the recomputed value. If a forward value has no version,
+/// recomputes it first.
 void Replayer::readVersions(Operation *op) {
   SmallVector<Value> missing;
   for (Value operand : op->getOperands()) {
@@ -318,8 +321,9 @@ void kiln::applyRecompute(const StageChain &chain,
   Replayer(chain, schedule).run();
 }
 
-/// Returns true if a value is a materialization (see StageChain) that is
-/// gathered from the shards of a state, or is computed from a gathered value.
+/// Returns true if a materialization (a residual that depends only on states
+/// and constants, see StageChain) is gathered from the shards of a state, or is
+/// computed from a gathered value. Returns false for all other values.
 static bool isGathered(Value value, const StageChain &chain) {
   Operation *op = value.getDefiningOp();
   if (!op || !chain.isMaterialization(op))

@@ -17,7 +17,8 @@ namespace kiln {
 /// addend is so small that rounding absorbs it.
 inline constexpr double kKeptPart = 1e-15;
 
-/// Builds operations on rows that schemes with low-rank factors have in common.
+/// Builds the operations on rows that the low-rank schemes of gradient
+/// compression (PowerSGD and GradZip) share.
 struct RowOps : LayerOps {
   using LayerOps::LayerOps;
 

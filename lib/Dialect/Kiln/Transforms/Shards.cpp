@@ -20,8 +20,9 @@ using namespace kiln;
 /// A shard of a matrix consists of whole rows if the padding that this requires
 /// is at most 1/kLeastShare of the matrix.
 static constexpr int64_t kLeastShare = 32;
-/// Otherwise a shard has this number of columns, if this requires at most the
-/// same amount of padding.
+/// Otherwise the elements of the matrix are divided into rows of this length,
+/// and a shard consists of such rows, if this requires at most the same amount
+/// of padding.
 static constexpr int64_t kColumns = 64;
 
 void kiln::setMesh(ModuleOp module, const support::Mesh &mesh) {
@@ -92,8 +93,9 @@ void kiln::gatherFromOwners(OpBuilder &builder, MutableArrayRef<Value> tensors,
   llvm::copy(gather.getOutputs(), tensors.begin());
 }
 
-/// Joins the shards of a bucket after the definition of the last one. Writes
-/// the states at the end of the program, where the transfer is waited for.
+/// Inserts an all-gather of the shards of a bucket after the definition of the
+/// last shard. Writes the states at the end of the program, where the program
+/// waits for the transfer.
 static void gatherBucket(MutableArrayRef<UpdatedShard> shards) {
   Value last = shards.back().value;
   OpBuilder builder(last.getContext());

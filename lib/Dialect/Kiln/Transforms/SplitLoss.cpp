@@ -51,8 +51,8 @@ private:
   ProgramOp program;
   int64_t microbatches;
   SequenceAnalysis sequences;
-  llvm::SmallSetVector<OpOperand *, 4> shared; ///< Operands that are Shared
-                                               ///< terms of the loss.
+  llvm::SmallSetVector<OpOperand *, 4> shared; ///< Terms of the loss that are
+                                               ///< equal in all micro-batches.
   llvm::SmallPtrSet<Operation *, 8> visited;   ///< Linear ops.
 };
 

@@ -126,7 +126,7 @@ void StageChain::findCuts(ArrayRef<Operation *> forward, size_t lossBegin) {
     chain.back().output = live.front();
     piece.clear();
   }
-  // The ops after the last cut compute the loss.
+  // The ops after the last cut compute the loss. They belong to no stage.
   for (ForwardStage &stage : chain)
     stage.layer = layerOf(stage.ops);
 }

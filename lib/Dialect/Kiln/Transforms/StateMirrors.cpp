@@ -24,8 +24,8 @@ static Operation *lastReader(ProgramOp train, StringAttr state) {
       if (familyOf(user) == Family::View)
         values.push_back(user->getResult(0));
       if (isa<ReturnOp>(user))
-        continue; // A return yields the entry value of a state even if a write
-                  // precedes the return.
+        continue; // A return yields the value that a state had at the start of
+                  // the program, even if a write precedes the return.
       Operation *outer = train.getBlock().findAncestorOpInBlock(*user);
       if (!last || last->isBeforeInBlock(outer))
         last = outer;
@@ -42,8 +42,9 @@ static WriteOp writeOf(const StateUpdate &update, StateOp state) {
   llvm_unreachable("an update writes its working copy");
 }
 
-/// Copies the new value of a mirror, which is a copy of a parameter, to the
-/// device and writes it.
+/// Builds the ops that copy `value` from the host to the device and write it to
+/// `mirror`. The mirror is a parameter's copy on the device, and `value` is the
+/// new value of the mirror.
 static void writeMirror(ProgramOp train, const StateUpdate &update,
                         StateOp mirror, Value value, bool atEnd) {
   OpBuilder builder(train.getContext());

@@ -12,12 +12,13 @@
 
 namespace kiln {
 
-/// Makes all programs read the parameters in `mirrored`, which the host
-/// updates, from mirrors, their copies on the device. The mirror of a parameter
-/// is its working copy, if there is one. Otherwise adds a state on the device
-/// as the mirror, and replaces the reads of the parameter by reads of this
-/// state. The new value of a mirror is copied to the device when its last
-/// reader is done, or, if `atEnd`, at the end of `train`.
+/// The host updates the parameters in `mirrored`. Makes all programs read
+/// mirrors, copies of these parameters on the device. If a parameter has a
+/// working copy (see StateUpdate::copy), this copy is the mirror. Otherwise
+/// adds a state on the device as the mirror, and replaces the reads of the
+/// parameter by reads of this state. The new value of a mirror is copied to the
+/// device after the last reader of the old value or, if `atEnd`, at the end of
+/// `train`.
 void addMirrors(ProgramOp train, llvm::ArrayRef<StateUpdate> updates,
                 const llvm::DenseSet<mlir::StringAttr> &mirrored, bool atEnd);
 

@@ -42,8 +42,8 @@ struct Class {
 
 } // namespace
 
-/// The classes in the order in which messages list them. Squares of gradients
-/// underflow in f16, so no moment is stored in f16.
+/// The classes of states, in the order in which messages list them. Squares of
+/// gradients underflow in f16, so no moment is stored in f16.
 static llvm::ArrayRef<Class> classes() {
   using T = ElementType;
   static const Class all[] = {

@@ -33,7 +33,8 @@ using namespace kiln::rt;
 
 namespace {
 
-/// Number of commands per queue.
+/// A number of commands for each queue. In a vector clock, these are the
+/// commands that are known to be complete.
 using Clock = SmallVector<int64_t, 4>;
 
 /// The last command of each queue that read a range of bytes, and the last
@@ -77,7 +78,7 @@ private:
 
 /// The latest signal of a token.
 struct Signal {
-  /// Clock of the command's queue, with the command counted as complete.
+  /// Vector clock of the command's queue, with the command counted as complete.
   Clock clock;
   Operation *command;
   size_t index;
@@ -179,8 +180,10 @@ LogicalResult QueueOrder::touch(CommandOpInterface command, unsigned queue) {
       continue;
     int64_t begin = static_cast<int64_t>(slot.getOffset()) +
                     slot.getRingStride() * current.slot;
-    // The shortened order of micro-batches may use only the first instances of
-    // a ring. The last instance that it uses stands for all later instances.
+    // A slot with a ring has an instance for each micro-batch in flight. The
+    // shortened order of micro-batches has fewer micro-batches, which possibly
+    // do not use the last instances. The last instance that they use stands for
+    // itself and for all instances after it.
     auto bytes = static_cast<int64_t>(slot.getBytes());
     if (slot.getRing() && inMicrobatches && current.slot == lastSlot)
       bytes = slot.getTotalBytes() - slot.getRingStride() * current.slot;
@@ -209,8 +212,8 @@ LogicalResult QueueOrder::touch(CommandOpInterface command, unsigned queue) {
 /// transfer.
 LogicalResult QueueOrder::checkTransferLives(WaitOp wait, const Signal &signal,
                                              size_t index) {
-  // If the wait is for a different micro-batch than the transfer, the transfer
-  // counts as in progress in all micro-batches.
+  // If the transfer starts in one micro-batch and the wait is executed in
+  // another one, the transfer counts as in progress in all micro-batches.
   bool crosses = signal.index > index ||
                  (inMicrobatches &&
                   static_cast<int64_t>(signal.index) >= microbatches->forward &&

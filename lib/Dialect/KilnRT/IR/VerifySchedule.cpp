@@ -49,8 +49,8 @@ static LogicalResult rejectOverlap(const Extent &a, const Extent &b) {
   return diagnostic;
 }
 
-/// Verifies that slots of a rank which are live at the same time share no
-/// bytes. Rank `owner` has the slots that all ranks have, and those that it
+/// Verifies for the rank `owner` that slots share no bytes if they are live at
+/// the same time. A rank has the slots that all ranks have, and those that it
 /// alone has. Visits the slots in the order in which their lifetimes begin, and
 /// keeps the live slots sorted by offset.
 static LogicalResult checkDisjoint(rt::ProgramOp program, int64_t owner) {

@@ -251,8 +251,9 @@ TEST(LossyGradient, MasksAreExact) {
   masked.get().walk([&](BucketDecodeOp) { found = true; });
   EXPECT_TRUE(found);
   Outcome outcome = masked.run(0, 0, 0);
-  // In the model `plain`, replace the encoding of the residual by the gradient
-  // op of relu.
+  // In the model `plain`, replace the op that computes the gradient of relu
+  // from the encoded residual by the op that computes it from the residual
+  // itself.
   Model plain(3, "", "relu %h");
   plain.get().walk([](BucketDecodeOp decode) {
     auto encode = decode.getCodes().getDefiningOp<BucketEncodeOp>();

@@ -113,7 +113,7 @@ TEST(WorldTest, ASumWithoutItsPeersTimesOut) {
             "1 s (--peer-timeout): another rank has ended or hangs; this rank "
             "exchanges messages with rank 0");
   EXPECT_EQ(worlds.aborted(), 1);
-  // All later jobs fail at once.
+  // All later jobs fail immediately.
   EXPECT_FALSE(world.agree("vote", int64_t(1), AgreeBy::Sum).ok());
 }
 
@@ -200,8 +200,9 @@ TEST(WorldTest, AFetchIsPatientAndOtherRanksDoNotWaitForIt) {
 }
 
 TEST(WorldTest, AVoteIsNoPartOfASum) {
-  // Rank 0 starts a sum while rank 1 calls agree(). The messages of the sum and
-  // those of agree() have 8 bytes, but must not be confused.
+  // Rank 0 starts a sum while rank 1 calls agree(). All messages have 8 bytes,
+  // but a message of agree() must not be received as a part of the sum, or the
+  // other way round.
   ThreadWorlds worlds(2, /*peerTimeout=*/1);
   std::thread other([&] {
     EXPECT_FALSE(worlds[1].agree("the vote", int64_t(5), AgreeBy::Sum).ok());

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs a program with all collectives on two or three ranks with the fake
-// driver and the fake NCCL, which connect by TCP.
+// Runs a program with all collectives on two or three ranks, which connect by
+// TCP. The CUDA driver and NCCL are fakes.
 //
 //===----------------------------------------------------------------------===//
 

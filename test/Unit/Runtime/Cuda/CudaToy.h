@@ -23,7 +23,7 @@ namespace kiln::runtime::toy {
 /// Returns a copy of the description in which each gemm is one tile.
 nlohmann::json withWholeMatmuls(nlohmann::json description);
 
-/// Converts a description of the toy to target cuda.
+/// Converts a description of the toy model to the target cuda.
 nlohmann::json onCuda(const nlohmann::json &description);
 
 /// Returns machine code for compute capabilities 8.0 and 9.0, and PTX for 8.0.

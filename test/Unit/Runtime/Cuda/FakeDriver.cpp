@@ -447,7 +447,7 @@ static int runKernel(const FunctionObject &function, const Launch &launch) {
   if (now.launches[function.name]++ == now.settings.faultyLaunch &&
       function.name == now.settings.faultyKernel)
     return 700;
-  // run() may set now.sticky.
+  // If the kernel fails, run() can set now.sticky, the error of later calls.
   function.kernel->run(launch);
   return now.sticky;
 }

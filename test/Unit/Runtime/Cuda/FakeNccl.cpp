@@ -61,7 +61,8 @@ static bool overlap(uint64_t a, int64_t aBytes, uint64_t b, int64_t bBytes) {
   return a && b && a < b + uint64_t(bBytes) && b < a + uint64_t(aBytes);
 }
 
-/// Queues the calls of a group. NCCL may execute them at the same time.
+/// Queues the calls of a group. NCCL can execute them at the same time, so a
+/// call must not write memory that another call accesses.
 static int queueGroup() {
   std::vector<GroupedCall> calls = std::move(groupedCalls());
   groupedCalls().clear();

@@ -101,7 +101,8 @@ struct NcclWork {
   const char *send = nullptr;
   char *receive = nullptr;
 
-  /// Returns 0 if the collective is complete, `pending` or an error code.
+  /// Returns 0 if the collective is complete, `pending` if it is not complete
+  /// yet, and otherwise an error code.
   int advance();
 
 private:

@@ -53,7 +53,7 @@ struct StreamObject {
   std::deque<QueueEntry> queue;
   int64_t queued = 0, done = 0;
   Capture *capture = nullptr;
-  std::vector<std::size_t> tips; ///< Predecessors of the next node.
+  std::vector<std::size_t> tips; ///< Predecessors of the next captured node.
 };
 
 struct EventObject {

@@ -173,8 +173,8 @@ TEST(AllReduceTest, AveragesAreThoseOfDataParallelRanks) {
 TEST(AllReduceTest, EverySumHasAWait) {
   Json json = describeRanks(2);
   Json &evaluate = json["programs"]["evaluate"];
-  // Move the sum to the end of the program, where no other command accesses the
-  // tables, and remove its wait.
+  // Move the sum of the parameters to the end of the program, so that no later
+  // command accesses the parameters, and remove the wait for the sum.
   Json sum = sumOf(json);
   eraseCommand(evaluate, waitIndex);
   eraseCommand(evaluate, sumIndex);
@@ -211,9 +211,10 @@ Json describeOverlap() {
   return json;
 }
 
-/// Runs "evaluate" of a description on two ranks, whose tables have different
-/// values, and checks their sums. With `stress`, sums are executed at random
-/// points, which differ between the ranks. Returns the losses of the ranks.
+/// Runs the program "evaluate", which sums the parameters over the ranks, on
+/// two ranks with different parameters, and checks the sums. With `stress`, the
+/// ranks execute sums at random points, which differ between the ranks. Returns
+/// the losses of the ranks.
 std::array<double, 2> checkSums(const Json &json,
                                 std::optional<uint64_t> stress) {
   ThreadWorlds worlds(2);

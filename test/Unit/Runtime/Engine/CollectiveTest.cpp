@@ -31,8 +31,9 @@ namespace {
 constexpr int ranks = 3;
 constexpr int64_t whole = 1000, shard = 334;
 
-/// The offsets of the tensors in elements. `scattered` and `gathered` are in
-/// the first table, and all others are in the second table.
+/// The offsets of the tensors in elements. The first two states of the toy are
+/// tables: the first contains `scattered` and `gathered`, and the second
+/// contains all others.
 constexpr int64_t scattered = 0, gathered = 1024;
 constexpr int64_t reduced = 0, sumShard = 1024, shardToGather = 2048,
                   copiedShard = 3072;
@@ -328,7 +329,8 @@ TEST(CollectiveTest, OnlyACopyOnOneQueueTakesAShard) {
 
 /// Returns a description in which a command accesses the four bytes at `place`
 /// while all collectives are in flight. If `writes` is true, the command fills
-/// these bytes. Otherwise, it copies them to the end of the second table.
+/// these bytes. Otherwise, it copies them to the last element of the second
+/// state.
 Json withAccess(const Json &place, bool writes) {
   Json json = describeCollectives();
   Json access = {
@@ -392,7 +394,9 @@ std::size_t indexOfEvaluate(const Engine &engine) {
 /// Returns element i of the tensor that is gathered.
 float element(int64_t i) { return float(3 * i + 1); }
 
-/// Sets the tables of the rank with this index on the axis.
+/// Sets the inputs of the collectives in the two states to values that depend
+/// on `rank`, the index of the rank on the axis of the collectives. Sets all
+/// other elements of the states to -1.
 void setTables(Engine &engine, int rank) {
   auto [first, second] = tablesOf(engine);
   std::fill_n(first, vocabulary * width, -1.0f);

@@ -16,7 +16,7 @@
 
 namespace kiln::runtime::toy {
 
-/// Reads a description for the kernels of the toy.
+/// Parses the description of a program with the kernels of ToyProgram.h.
 inline Result<ProgramFile> read(const nlohmann::json &description) {
   return parseProgramFile(description.dump(), kernelCount);
 }

@@ -308,7 +308,8 @@ static void fillNormals(Product &product) {
 TEST(LowPrecisionGemmTest, AmxAddsInTheDocumentedOrder) {
   if (!hasAmxGemm(ElementType::BF16))
     GTEST_SKIP() << "this processor does not support the kernel amx";
-  // The sum over k has two blocks, and the last group is incomplete.
+  // The sum over k is split into two blocks. Within a block, groups of 32
+  // elements are summed. The last group has fewer elements.
   const int64_t m = 37, n = 21, k = 2 * packed::amx.blockDepth + 75;
   for (GemmBeta beta : {GemmBeta::Zero, GemmBeta::One}) {
     Product product({m, n, k, 1, 1, 1}, false, false,

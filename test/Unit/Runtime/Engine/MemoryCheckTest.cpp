@@ -203,7 +203,7 @@ TEST_F(HostMemoryCheckTest, TouchedHostMemoryCountsAsArena) {
   ASSERT_TRUE((*engine)->start(1).ok());
   int64_t before = (*engine)->memory().touchedArenaBytes;
   int64_t library = (*engine)->memory().libraryBytes;
-  // stateData(1) is U, at the beginning of the host arena.
+  // State 1, the parameter U, is at the beginning of the host arena.
   std::memset((*engine)->stateData(1), 1, size_t(offloadedTableBytes));
   EXPECT_GE((*engine)->memory().touchedArenaBytes,
             before + offloadedTableBytes);

@@ -139,8 +139,8 @@ TEST_F(OrderTest, AResidualThatAnotherMicrobatchOverwritesIsFound) {
 }
 
 TEST_F(OrderTest, CommandsOfTheFirstAndTheLastExecution) {
-  // The fill of the gradient moves to the first backward segment, and the norm
-  // to the last one.
+  // Move the fill of the gradient to the first execution of the backward
+  // segment, and the norm to the last execution.
   Json description = describe();
   Json &program = description["programs"]["train"];
   Json &backward = segmentOf(program, "backward");

@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The oracle is the conversion of single elements.
+// Compares conversions of matrices between f32 and bf16 or f16 with conversions
+// of single elements.
 //
 //===----------------------------------------------------------------------===//
 

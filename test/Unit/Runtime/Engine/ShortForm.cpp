@@ -72,7 +72,8 @@ Json &segmentOf(Json &program, const std::string &name) {
   std::abort();
 }
 
-/// Returns the commands of the segments in the order of their indexes.
+/// Returns the list of commands of each segment, in the order of the indexes of
+/// the commands.
 static std::vector<Json *> segmentsInOrder(Json &program) {
   std::vector<Json *> segments;
   for (const Json &entry : program["order"]) {

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A handwritten description has one role with one rank, states that are not
-// sharded, and programs whose "commands" form a single segment, or the segments
-// that inMicrobatches() returns.
+// Functions that complete and change program descriptions. A description that a
+// test writes by hand has one role with one rank, and states that are not
+// sharded. Each of its programs has either "commands", which form a single
+// segment, or the segments that inMicrobatches() returns.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,8 +54,8 @@ std::vector<nlohmann::json *> allCommands(nlohmann::json &program);
 /// Returns the command with this index.
 nlohmann::json &commandAt(nlohmann::json &program, std::size_t index);
 
-// The following functions also change the lifetimes of slots, so that every
-// lifetime begins and ends with the same commands as before.
+// insertCommand() and eraseCommand() also change the lifetimes of slots, so
+// that every lifetime begins and ends with the same commands as before.
 
 /// Inserts a command before the command with this index, in the same segment.
 void insertCommand(nlohmann::json &program, std::size_t index,

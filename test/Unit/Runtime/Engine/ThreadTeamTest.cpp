@@ -23,8 +23,8 @@ using namespace kiln;
 
 namespace {
 
-/// Records the calls of a body. Fails if two concurrent calls have the same
-/// thread.
+/// Records the calls of a loop body. The test fails if two concurrent calls
+/// have the same thread index.
 class Calls {
 public:
   Calls(int64_t count, int threads)
@@ -159,8 +159,8 @@ TEST(ThreadTeamTest, StartsAndStopsManyTimes) {
   }
 }
 
-/// The caller must not wait actively for a worker thread that cannot run,
-/// because both threads share one processor.
+/// The caller and the worker share one processor. The caller must not wait
+/// actively, because the worker cannot run while the caller does.
 TEST(ThreadTeamTest, SharesOneProcessor) {
   for (bool afterTheStart : {false, true}) {
     std::thread([&] {

@@ -23,12 +23,13 @@
 
 namespace kiln::runtime::toy {
 
-/// Adds offloading to a description of describe().
+/// Adds offloading to a description that describe() has returned.
 nlohmann::json offload(nlohmann::json description);
 
 inline nlohmann::json describeOffloaded() { return offload(describe()); }
 
-/// Returns the offloaded toy with all micro-batches in flight at the same time.
+/// Returns the description of a toy program with offloading, in which all
+/// micro-batches are in flight at the same time.
 inline nlohmann::json describeInFlight() {
   Options options;
   options.order = "all-forward-first";

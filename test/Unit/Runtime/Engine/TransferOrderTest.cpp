@@ -446,9 +446,9 @@ TEST_F(TransferOrderTest, CopiesMayBeInFlightFromSegmentToSegment) {
 }
 
 TEST_F(TransferOrderTest, ReferencesThatMeetInALaterMicrobatch) {
-  // For micro-batch i, the copy writes the bytes [i * 64, (i + 1) * 64) of the
-  // tail of the host arena. The tests below let 'clear' access different bytes
-  // of the tail for the two micro-batches.
+  // For micro-batch i, copy_start 'hidden' writes the bytes [i * 64,
+  // (i + 1) * 64) of the slot 'tail' of the host arena. The fill 'clear' is
+  // inserted after it. The tests below vary the bytes that the fill writes.
   int64_t tail = json_["arena"]["host_bytes"];
   json_["arena"]["host_bytes"] = tail + 1024;
   Json slotOfTail = slot("host_hidden");

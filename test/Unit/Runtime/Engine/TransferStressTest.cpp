@@ -202,7 +202,8 @@ Program prefetch() {
   return program;
 }
 
-/// Returns both arenas after a run on parts with distinct values.
+/// Fills each part of the host arena with different values, runs the program,
+/// and returns the contents of both arenas.
 std::pair<std::vector<char>, std::vector<char>>
 runOnParts(const Program &program, Transfers &transfers) {
   TestArenas arenas(4 * bytes, 2 * parts * bytes);
@@ -228,7 +229,8 @@ TEST(PrefetchTest, AllTransfersGiveTheSameBits) {
     StressTransfers transfers(seed, program.tokens);
     EXPECT_EQ(runOnParts(program, transfers), expected) << seed;
   }
-  // The program executes many more copies than the engine has ring entries.
+  // The program executes many more copies than there are entries in the ring
+  // buffers in which the engine stores pending copies.
   for (double rate : {0.0, 2e8}) {
     TransferEngine engine({rate, rate}, program.tokens);
     ASSERT_TRUE(engine.status().ok());

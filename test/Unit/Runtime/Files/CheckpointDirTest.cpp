@@ -271,7 +271,7 @@ TEST(CheckpointDir, RestoresACheckpointThatWasNotReplaced) {
   temporary.put(".tmp-checkpoint-7.123", "incomplete");
   { EXPECT_EQ(open(temporary.path()).steps(), (std::vector<int64_t>{5, 7})); }
   EXPECT_EQ(stepFound(temporary.path()), 7);
-  // If the new checkpoint has its name, the old one is removed.
+  // If the new checkpoint already has its final name, the old one is removed.
   std::filesystem::copy(temporary / "checkpoint-5",
                         temporary / ".replaced-checkpoint-7.123");
   CheckpointDir directory = open(temporary.path());

@@ -43,8 +43,8 @@ Status save(CheckpointDir &directory, int64_t step, int keep,
       {}, keep, notes);
 }
 
-/// Saves two steps. The save under test saves step 3 (a new checkpoint) or 2 (a
-/// replacement).
+/// Saves checkpoints of steps 1 and 2. The save under test then saves step 3 (a
+/// new checkpoint) or step 2 (a replacement).
 void prepare(const std::string &path) {
   Result<CheckpointDir> directory = CheckpointDir::open(path);
   ASSERT_TRUE(directory.ok());

@@ -9,7 +9,8 @@
 // has written for a GPU, and removes the waits of its streams one at a time.
 // The check that executables run at their start must accept the unmodified
 // description. If a removed wait leaves conflicting accesses unordered, the
-// check must name the commands of both accesses; otherwise, the wait is idle.
+// check must name the commands of both accesses. Otherwise, the wait is
+// redundant, and is counted as idle.
 //
 //===----------------------------------------------------------------------===//
 

@@ -224,8 +224,8 @@ TEST(PrefetchTest, SlotsAreLiveFromTheStartToTheWait) {
 
 TEST(PrefetchTest, MissingWaitsOfQueues) {
   EXPECT_EQ(refusal(prefetch()), "");
-  // The copy of the next part may overwrite the current part before 'keep'
-  // copies the current part.
+  // Without its wait, the copy of the next part could overwrite the current
+  // part before 'keep' copies the current part.
   Json description = prefetch();
   commandAt(program(description), 9).erase("after");
   std::string message = refusal(description);

@@ -212,7 +212,7 @@ template <typename Damage> std::string checkWithout(Damage &&damage) {
 }
 
 TEST(StreamProgramTest, AddsNoOrderToTheDescription) {
-  // The copy of x may begin before x is computed.
+  // Without its wait, the copy of x could begin before x is computed.
   std::string message =
       checkWithout([](Json &commands) { commands[2].erase("after"); });
   EXPECT_NE(message.find("missing event: launch 'make_x' (commands[0]) on the "
@@ -220,7 +220,8 @@ TEST(StreamProgramTest, AddsNoOrderToTheDescription) {
                          "(commands[2]) on the copy-out stream reads 'x'"),
             std::string::npos)
       << message;
-  // The host waits for the copy of x and therefore for x, but not for s.
+  // On the host, make_y waits for the copy of x, and therefore for make_x, but
+  // not for make_s, although it must.
   message = checkWithout([](Json &commands) {
     commands[1].swap(commands[3]);
     for (std::size_t i : {1, 3})

@@ -201,7 +201,7 @@ TEST(ShardsTest, MirrorsHaveTheElementsOfAllRanks) {
 
 TEST(ShardsTest, ARankThatCannotFillMirrorsDoesNotDelayOthers) {
   StateList list = describeMirrors(3);
-  // The indexes of the states "w" and "many", and of a mirror of each.
+  // The indexes of the states "w" and "many", and of a mirror (a copy) of each.
   for (std::size_t failing : {0u, 8u, 9u, 15u}) {
     ThreadWorlds worlds(3);
     worlds.onEach([&](World &world) {

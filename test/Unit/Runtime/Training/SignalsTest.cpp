@@ -19,8 +19,8 @@ namespace {
 TEST(SignalsDeathTest, FirstSignalAsksTheSecondInterruptEnds) {
   EXPECT_EXIT(
       {
-        // The test may ignore SIGINT, because a shell without job control makes
-        // its background jobs ignore SIGINT.
+        // Restore the default action: if a shell without job control runs this
+        // test in the background, SIGINT is ignored.
         std::signal(SIGINT, SIG_DFL);
         installStopSignals();
         if (stopRequested())

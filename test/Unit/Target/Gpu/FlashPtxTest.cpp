@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// These kernels use most of the register file, so the assembler report is
-// checked for each shape: no spills, and two blocks of 128 threads per
-// multiprocessor.
+// The attention kernels for tensor cores use most of the register file.
+// Therefore the assembler report of each shape is checked: the kernels must not
+// spill registers, and two blocks of 128 threads must fit on a multiprocessor.
 //
 //===----------------------------------------------------------------------===//
 

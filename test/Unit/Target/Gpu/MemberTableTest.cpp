@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Checks that a kernel with an argument table computes the same results for
-// each launch of a group as the kernel without a table, accesses the same
-// sectors, and reads the table directly from the parameters.
+// A kernel with an argument table executes a group of launches as one launch.
+// Checks that it computes the same results as separate launches of the kernel
+// without a table, accesses the same memory sectors, and reads the table
+// directly from the kernel parameters.
 //
 //===----------------------------------------------------------------------===//
 

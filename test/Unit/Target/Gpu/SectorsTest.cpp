@@ -97,7 +97,8 @@ template <typename T> void rope(int64_t sequences) {
                         }));
 }
 
-/// The tables are read once for all heads of all sequences.
+/// The kernel reads the tables of cosines and sines once for all heads of all
+/// sequences.
 TEST(GpuSectors, Rope) {
   for (int64_t sequences : {1, 2, 6}) {
     rope<float>(sequences);

@@ -13,7 +13,7 @@
 namespace kiln {
 
 /// Attribute of a module for the target `cuda`: the name of the vendor library
-/// that may compute attention ops ("cudnn").
+/// ("cudnn") that the executable is allowed to use for attention ops.
 inline constexpr llvm::StringLiteral kAttentionAttr = "kiln.attention";
 
 } // namespace kiln

@@ -67,8 +67,8 @@ using NodeId = int32_t;
 enum class Space : uint8_t { Scalar, Row, Column, Full };
 
 /// The element of an operand that a load reads for element (r, c) of the row
-/// program. The comments give the element, and the Space of the loaded value,
-/// which tells how it varies over rows and columns.
+/// program. Each comment gives this element, and the Space of the loaded value
+/// (how the value varies over rows and columns).
 enum class Access : uint8_t {
   Identity,   ///< Element (r, c): Full.
   PerRow,     ///< Element r: Row.
@@ -198,10 +198,11 @@ struct RowProgram {
 /// A store of kind Full is executed in the first sweep that can compute its
 /// value, and later sweeps that need the value load it from the result. But if
 /// no later sweep loads the result, and no reduction of the first sweep needs
-/// the value, the store moves to the last sweep that, even without the store,
-/// - evaluates the value,
-/// - evaluates all inputs of the value, none of which is a load, or
-/// - loads element (r, c) of an operand on which the value depends and which
+/// the value, the store moves to the last sweep that does one of the following
+/// regardless of the store:
+/// - it evaluates the value,
+/// - it evaluates all inputs of the value, and none of the inputs is a load, or
+/// - it loads element (r, c) of an operand on which the value depends and which
 ///   has the element type of the result. The result may then share the slot of
 ///   this operand.
 struct SweepPlan {

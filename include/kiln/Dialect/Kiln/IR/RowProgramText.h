@@ -68,8 +68,9 @@ std::optional<Fault> findFault(const RowProgram &program);
 void print(llvm::raw_ostream &os, const RowProgram &program);
 
 /// Parses one program, which may be surrounded by comments, and verifies it
-/// with findFault(). Sweeps may be omitted from a line. If present, they must
-/// be equal to the sweeps that planSweeps() returns. An error is one line that
+/// with findFault(). A line may omit its sweeps, the loops over the columns of
+/// a row in which its node or store is evaluated. If present, they must be
+/// equal to the sweeps that planSweeps() returns. An error is one line that
 /// begins with "LINE:COLUMN: ".
 llvm::Expected<RowProgram> parse(llvm::StringRef text);
 

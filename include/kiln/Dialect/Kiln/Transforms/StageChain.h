@@ -105,8 +105,9 @@ public:
   /// result depends only on states and constants, or is a view of an argument.
   bool isFixed(mlir::Operation *op) const { return fixedOps.contains(op); }
 
-  /// Returns true if the result of the op is fixed and is a residual of a stage
-  /// (a materialization), or is used only to compute such residuals.
+  /// Returns true if the result of the op is fixed (see isFixed()) and is
+  /// either a residual of a stage, called a materialization, or used only to
+  /// compute such residuals.
   bool isMaterialization(mlir::Operation *op) const {
     return isFixed(op) && stageOf(op) >= 0;
   }

@@ -31,8 +31,9 @@ struct StateUpdate {
   /// The working copy that programs read instead of the parameter, which is
   /// then a master copy; null if there is none.
   StateOp copy;
-  /// True if `op` updates the shard of this rank, and getUsed() is written with
-  /// a tensor that is gathered from the shards of all ranks.
+  /// True if `op` updates only the shard of this rank, and the updated shards
+  /// of all ranks are gathered before they are written to the state that
+  /// programs read.
   bool isGathered = false;
 
   /// Returns the state that programs read: the working copy or the parameter.
@@ -67,8 +68,9 @@ ReadOp readOf(mlir::Value value);
 /// views by their sources.
 llvm::SmallVector<mlir::OpResult> gradientsOf(const StateUpdate &update);
 
-/// Returns the frozen parameters and the buffers that may be stored on the
-/// host: those that no program writes and that only commands read.
+/// Returns the frozen parameters and the buffers that can be stored on the
+/// host: those that no program writes, and that no write, return or yield
+/// reads, directly or through views.
 llvm::SmallVector<StateOp> readOnlyWeights(mlir::ModuleOp module);
 
 /// Fractions of the parameters, from 0 to 1, measured in bytes:
@@ -82,9 +84,10 @@ struct ResidencyShares {
   bool any() const { return optimizer > 0 || moments > 0 || parameters > 0; }
 };
 
-/// Sets the residency of the states that have none. The parameters that belong
-/// to each fraction in `shares` are distributed evenly over the sequence of
-/// updates, so that copies are distributed evenly over a step.
+/// Sets the residency (where a state is stored and updated) of the states that
+/// have none. The parameters that belong to each fraction in `shares` are
+/// distributed evenly over the sequence of updates, so that copies are
+/// distributed evenly over a step.
 void assignResidency(mlir::ModuleOp module, ProgramOp train,
                      const ResidencyShares &shares);
 

@@ -106,9 +106,10 @@ bool beginsInLastExecution(SlotOp slot,
                            const std::optional<MicrobatchCommands> &commands);
 
 /// Returns the range of commands, as the first and the last one, during which
-/// no other slot may share bytes with `slot`. This is the lifetime of `slot`.
-/// If `slot` has a ring (several instances), it is the forward and the backward
-/// segment, because instances for other micro-batches are live.
+/// no other slot may share bytes with `slot`. For a slot with a ring (several
+/// instances), the range is the forward and the backward segment, because
+/// instances for other micro-batches are live. For any other slot, it is the
+/// lifetime of the slot.
 std::pair<int64_t, int64_t>
 occupancyOf(SlotOp slot, const std::optional<MicrobatchCommands> &microbatches);
 

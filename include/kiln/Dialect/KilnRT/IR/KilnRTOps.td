@@ -212,9 +212,9 @@ def KilnRT_ViewOp : KilnRT_Op<"view", [Pure, ParentOneOf<["::kiln::rt::ProgramOp
     bool hasUniformRows();
     /// Returns true if the functions above may be called: the operand of the
     /// view is the result of a kilnrt.slot, and the view type is a memref with
-    /// a supported element type and strides that satisfy C3. The verifier of an
-    /// op that uses a view calls this function, because this verifier may run
-    /// before the verifier of the view.
+    /// a supported element type and strides that satisfy C3 (see the
+    /// description of the op). The verifiers of ops that use a view call this
+    /// function, because they may run before the verifier of the view.
     bool isWellFormed();
   }];
 }

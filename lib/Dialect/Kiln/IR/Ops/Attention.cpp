@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The reference computes one row of probabilities at a time. It ignores
-// `kv_tile`, which only fixes the order of summation.
+// The reference implementation computes one row of probabilities at a time. It
+// ignores the attribute `kv_tile`, which only fixes the order of summation.
 //
 //===----------------------------------------------------------------------===//
 

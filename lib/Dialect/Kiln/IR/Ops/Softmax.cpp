@@ -240,10 +240,10 @@ LogicalResult SoftmaxCrossEntropyOp::evaluate(Operands operands,
   return success();
 }
 
-/// Adds noise that models rounding errors to the two results that suffer from
-/// cancellation: the loss, which may be the logarithm of a sum of about one,
-/// and the gradient of the logit of the target, which is computed as the
-/// difference between one and a probability that may be about one.
+/// Adds noise that models rounding errors to the two results that lose accuracy
+/// if the probability of the target is close to one: the loss, which is then
+/// the logarithm of a sum close to one, and the gradient of the logit of the
+/// target, which is computed as the difference between the probability and one.
 void SoftmaxCrossEntropyOp::addInnerNoise(Operands operands, Results results,
                                           double epsilon, NoiseSource noise) {
   int64_t columns = getColumnCount(tensorTypeOf(getLogits()));
