@@ -66,10 +66,11 @@ public:
   /// then returns true.
   void mustBeat(double seconds) { session.mustBeat = seconds; }
   bool isBeaten() const { return session.isBeaten; }
-  /// Runs the pipeline up to the planned level, but makes no plan: computes
-  /// only the memory and the step time without recomputation, and a lower bound
-  /// on the step time of the plans that fit a budget. `chooseBudget` returns
-  /// this budget, given the height of the device arena in bytes.
+  /// Runs the pipeline up to the level Planned (see Levels.h), but makes no
+  /// plan: computes only the memory and the step time without recomputation,
+  /// and a lower bound on the step time of the plans that fit a budget.
+  /// `chooseBudget` returns this budget, given the height of the device arena
+  /// in bytes.
   Result<PlanOutlook>
   outlook(std::function<int64_t(int64_t height)> chooseBudget);
   /// Reads the model and returns the number of its layers.

@@ -119,9 +119,9 @@ CompileOptions FastestCompilation::optionsOf(const PlanTrial &trial,
 
 /// Estimates the candidates if the model is large, and sorts them. Candidates
 /// that probably fit the budget without recomputation come first; apart from
-/// that, the candidates are in order of their lower bounds. Candidates that
-/// differ only in their offload lists stay together and in order, because the
-/// result of the first one may exclude the others.
+/// that, the candidates are in order of the lower bounds on their step times.
+/// Candidates that differ only in their offload lists stay together and in
+/// order, because the result of the first one may exclude the others.
 void FastestCompilation::estimate(std::vector<Candidate> &candidates) const {
   std::vector<CompileOptions> options;
   for (const Candidate &candidate : candidates)
@@ -194,8 +194,9 @@ Status FastestCompilation::tryPlan(PlanTrial trial, bool compares) {
   return Status();
 }
 
-/// Compiles again with the chosen options, because the compilation of the trial
-/// has already run past the output stage.
+/// Compiles again with the chosen options, up to the stage whose module is to
+/// be written. The compilation of the trial has already run passes beyond this
+/// stage.
 Status FastestCompilation::compileChosen() {
   best = std::make_unique<Compilation>(
       trials.emplace_back(optionsOf(chosen, /*compares=*/false)));

@@ -9,11 +9,11 @@
 // host to the device, in the forward and again in the backward segment. If the
 // budget permits it, the device keeps copies of them for the whole step.
 //
-// The planner first searches for a plan that keeps all parameters, and chooses
-// this plan if it is as fast as without a budget. Otherwise, the planner also
-// searches for plans that keep none. To the best of these, it adds as many kept
-// parameters as fit in the memory that is left free. It then chooses the
-// fastest of all plans.
+// The planner first searches for a plan in which the device keeps copies of all
+// these parameters. It chooses this plan if it is as fast as the plan for
+// unlimited memory. Otherwise, the planner also searches for plans that keep no
+// copies. To the best of these plans, it adds as many copies as fit in the
+// memory that is left free. It then chooses the fastest of all plans.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +26,9 @@
 using namespace mlir;
 using namespace kiln;
 
-/// The maximum number of proposals to which kept states are added, and the
-/// maximum number of attempts for each of these proposals.
+/// The maximum number of proposals (candidate plans) that are changed so that
+/// some states stay on the device for the whole step, and the maximum number of
+/// attempts for each of these proposals.
 static constexpr size_t kKeepBases = 4;
 static constexpr int kKeepRounds = 4;
 

@@ -25,8 +25,9 @@ using namespace mlir;
 using namespace kiln;
 
 /// The ladder of a program is a list of memory budgets for which plans are
-/// made. The ladder of a small program has kRungs / 2 intervals instead of
-/// kRungs if the program has more than kTinyOps ops or offloads activations.
+/// made. It has kRungs intervals. It has only kRungs / 2 intervals if the
+/// program is not large (see ProposalMeasurer::isLarge()) and either has more
+/// than kTinyOps ops or offloads activations.
 static constexpr int64_t kTinyOps = 500;
 /// Maximum number of stages of the forward pass for which the policy "poor",
 /// which keeps only the input of the program, is tried.
@@ -209,7 +210,7 @@ Status MemoryPlanner::searchRungs(Ladder &ladder, int64_t &low,
 
 /// Searches the ladder (a list of ascending budgets for the chain of stages) of
 /// a large program for the largest budget whose plan has an arena that fits in
-/// memory. Then makes up to three plans that try to use the rest of the memory.
+/// memory. Then tries up to three other budgets, to use the rest of the memory.
 Status MemoryPlanner::climb(Ladder &ladder) {
   int64_t low, extra;
   if (Status status = searchRungs(ladder, low, extra); !status.ok())
@@ -416,7 +417,7 @@ bool MemoryPlanner::isUseless(const Ladder &ladder) {
 }
 
 /// Searches the plans of all ladders (lists of plans for ascending budgets),
-/// and sets `best` to the fastest proposal that fits.
+/// and sets `best` to the fastest proposal that fits in memory.
 Status MemoryPlanner::searchLadders() {
   auto findBest = [&] {
     forEachProposal([&](const Proposal &proposal) {

@@ -23,7 +23,7 @@
 
 namespace kiln {
 
-/// A budget without a limit.
+/// The value of a memory budget that means that memory is not limited.
 inline constexpr int64_t kNoBudget = std::numeric_limits<int64_t>::max();
 /// Search stops once the step time is within this factor of the lower bound.
 inline constexpr double kOptimalityTolerance = 1.005;

@@ -219,8 +219,9 @@ FailureOr<OffloadModel> OffloadModel::build(ModuleOp dispatched,
                                             int64_t maxThreads,
                                             const Machine &machine,
                                             bool describesStates) {
-  // The ops that mark the phases no longer exist at the dispatched level, so
-  // find the block by the numbers of the ops of the forward pass.
+  // Find the block of the forward pass. The ops that mark the phases no longer
+  // exist at the dispatched level, but only ops of the forward pass have a
+  // number (kNumberAttr).
   Block *block = nullptr;
   for (ProgramOp program : dispatched.getOps<ProgramOp>()) {
     if (program.getKind() != ProgramKind::Train)

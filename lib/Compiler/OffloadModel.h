@@ -64,7 +64,9 @@ struct StateMark {
 };
 
 /// A gradient that a plan stores on the host until the device updates the
-/// parameter. `lag` and `lead` are the same as in OffloadChoice.
+/// parameter. `lag` is the number of commands that may run before the copy to
+/// the host must be complete. `lead` is the number of commands by which the
+/// copy back precedes the update.
 struct GradientMark {
   mlir::StringAttr parameter;
   int64_t lag = 0, lead = 0;

@@ -196,8 +196,9 @@ Result<OffloadSet> OffloadSet::parse(StringRef list) {
                     "moments, parameters, each once, separated by commas");
     if (!share) {
       if (part != name)
-        return refuse(part, "'activations' alone: to offload only some of the "
-                            "activations, pass --memory-budget=SIZE");
+        return refuse(part, "'activations' without a share: to offload only "
+                            "some of the activations, pass "
+                            "--memory-budget=SIZE");
       set.activations = true;
       continue;
     }
@@ -310,8 +311,8 @@ static void addSchedulePasses(OpPassManager &passes,
   passes.addPass(createSchedule(schedule));
 }
 
-/// Adds the passes that form launch groups (launches that run as one). Groups
-/// move no buffers, so these passes do not change the arena.
+/// Adds the passes that form launch groups (launches that run as one). Grouping
+/// moves no buffers, so these passes do not change the arena.
 static void addGroupPasses(OpPassManager &passes, const PipelineOptions &) {
   passes.addPass(createGroupLaunches());
 }

@@ -27,8 +27,8 @@ struct PlanMemoryPass : kiln::impl::PlanMemoryBase<PlanMemoryPass> {
       : PlanMemoryBase(options), session(&session) {}
 
   void runOnOperation() override {
-    // Planning requires the numerics that earlier passes set. Verify first that
-    // they are set.
+    // Verify that earlier passes have set all attributes that planning needs,
+    // such as those on the order of sums.
     if (failed(verifyLevel(getOperation(), Level::Planned)))
       return signalPassFailure();
     Status status = plan();

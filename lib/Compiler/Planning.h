@@ -45,7 +45,7 @@ struct Ladder {
   /// The smallest and the largest memory budget of the chain of stages.
   int64_t lowest = 0, highest = 0;
   int64_t rungCount = kRungs;
-  double keepAllSeconds = 0; ///< Time of the chain that keeps everything.
+  double keepAllSeconds = 0; ///< Time of the chain without recomputation.
   std::unique_ptr<ChainLadder> plans;
   std::map<int64_t, Proposal> rungs;
   /// The input from which boundOf() computes the lower bound on the step time:
@@ -83,8 +83,8 @@ public:
   /// Searches for the fastest proposal that fits. Finds none if every proposal
   /// exceeds the budget, or if isBeaten().
   Status search();
-  /// Ends the search without a result if no proposal can have a step time below
-  /// `seconds`.
+  /// Makes search() end without a result if no proposal can have a step time
+  /// below `seconds`.
   void mustBeat(double seconds) { measurer.mustBeat(seconds); }
   bool isBeaten() const { return !best && measurer.skipsSome; }
   /// Measures the proposal that recomputes and offloads nothing, and computes a
@@ -189,14 +189,14 @@ private:
   /// Set if the planner may store states on the host: lower bounds on the
   /// duration of the program that hold for every choice of states on the host.
   std::optional<StateBound> stateBound;
-  /// Some plans offload activations, the others do not. If no plan of one of
-  /// these two kinds was measured, `rival` is the best plan of this kind
-  /// according to the estimates.
+  /// Some plans offload activations, the others do not. If one of these two
+  /// kinds of plans was never measured, `rival` is the plan of this kind with
+  /// the best estimate.
   std::optional<RungEstimate> rival;
   /// Set if the planner may store states on the host. `stateless` has the live
-  /// bytes of the program that recomputes nothing, without states and without
-  /// gradients that wait for their updates. `statelessBytes` are the bytes of
-  /// the states that stay on the device.
+  /// bytes of the program if nothing is recomputed. It does not count states,
+  /// or gradients that wait for their updates. `statelessBytes` are the bytes
+  /// of the states that always stay on the device.
   std::optional<LiveCurve> stateless;
   int64_t statelessBytes = 0;
   /// The bytes of the states and gradients that are on the device at the same
@@ -214,9 +214,11 @@ private:
 Status planMemory(mlir::ModuleOp module, const Machine &machine,
                   const PlanMemoryOptions &request, PlanningSession &session);
 
-/// Returns the figures of the program that recomputes and offloads nothing, and
-/// keeps all parameters on the device. `chooseBudget` returns the budget for
-/// the lower bound, given the bytes of the device arena.
+/// Returns the predicted step time and memory of the program that recomputes
+/// nothing and offloads no activations. If there is a budget, parameters that
+/// several micro-batches would copy to the device stay there for the whole
+/// step. Also returns a lower bound on the step time of all plans within the
+/// budget that `chooseBudget` returns for a device arena of `height` bytes.
 Result<PlanOutlook>
 outlookOf(mlir::ModuleOp module, const Machine &machine,
           const PlanMemoryOptions &request,

@@ -279,8 +279,8 @@ Result<Choice> ProposalMeasurer::schedule(ModuleOp dispatched,
   return fits(proposal) ? Choice::Fits : Choice::Exceeds;
 }
 
-/// Returns the input of the offload planner for a module with formed
-/// dispatches.
+/// Returns the input of the offload planner for a module whose ops are in
+/// dispatches, but which has no copies yet (PipelinePoint::Formed).
 FailureOr<OffloadModel>
 ProposalMeasurer::modelOf(OwningOpRef<ModuleOp> dispatched,
                           bool describesStates) {
@@ -382,12 +382,12 @@ Result<OffloadModel> ProposalMeasurer::describe(const Proposal &proposal) {
   return std::move(*model);
 }
 
-/// Chooses the states that are stored on the host so that the proposal fits. If
-/// the scheduled arena exceeds the budget although the solver predicted that it
-/// fits, lowers the capacity given to the solver and chooses again. If no
-/// choice of states fits, also offloads activations. With
-/// StateEffort::Estimate, only estimates the step time, which is infinite if no
-/// choice fits.
+/// Chooses the states that are stored on the host so that the proposal fits in
+/// memory. If a scheduled arena exceeds its budget although the solver
+/// predicted that it fits, lowers the capacity given to the solver and chooses
+/// again. If no choice of states fits, also offloads activations. Returns
+/// Choice::Exceeds if that does not suffice either. With StateEffort::Estimate,
+/// only estimates the step time.
 Result<Choice> ProposalMeasurer::chooseStates(OwningOpRef<ModuleOp> dispatched,
                                               Proposal &proposal,
                                               StateEffort effort) {

@@ -48,8 +48,9 @@ public:
   StateProblem problemOf(const OffloadModel &model) const;
   bool offloads() const { return isAway; }
 
-  /// Relaxes the limits. Called if no choice of the states on the host was
-  /// within them. Returns false if they cannot be relaxed.
+  /// Relaxes these memory limits. Called if no choice of the states to store on
+  /// the host is within the limits. Returns false if the limits cannot be
+  /// relaxed.
   bool relax() {
     if (canOffload && !isAway) {
       isAway = true;
@@ -79,8 +80,8 @@ private:
   static constexpr int64_t kLeastReduction = 512;
 
   int64_t capacity = 0, hostCapacity = 0;
-  /// The bytes of the last reduction of the capacity, and the number of
-  /// reductions.
+  /// The bytes of the last reduction of the capacity that relax() has not
+  /// undone, and the number of reductions.
   int64_t reduced = 0, reductions = 0;
   bool canOffload = false, isAway = false;
 };
@@ -95,11 +96,12 @@ struct Proposal {
   /// The states that the planner stores on the host, or nullopt before the
   /// planner has chosen.
   std::optional<StateMarks> states;
-  std::optional<StateLimits> limits; ///< Limits of the choice of `states`.
-  /// States on the host that are copied to the device once; see kKeepAttr.
+  std::optional<StateLimits> limits; ///< Memory limits for choosing `states`.
+  /// States on the host that are copied to the device once per step, see
+  /// kKeepAttr.
   std::vector<mlir::StringAttr> kept;
-  /// True if kept materializations (values computed from states alone) are
-  /// computed once, before the micro-batches.
+  /// True if materializations (values computed from states alone) that are kept
+  /// for the backward pass are computed once, before the micro-batches.
   bool hoists = true;
   /// Arena height up to which all-gathers of states may start early, see
   /// kGatherHeightAttr. If unset, early all-gathers do not make the arena
@@ -121,8 +123,9 @@ struct Proposal {
   std::string peak;
 };
 
-/// The value of Proposal::peak if the program of kind Sync, which averages
-/// states over ranks, uses more of the device arena than the step.
+/// The value of Proposal::peak if the program that averages the states over
+/// ranks (the program of kind Sync) needs a larger device arena than the
+/// training step.
 inline constexpr llvm::StringLiteral averagesOfStates = "@sync";
 
 /// Live bytes while a program runs.
@@ -154,7 +157,8 @@ enum class StateEffort {
   Refine ///< Improves the choice parameter by parameter.
 };
 
-/// Measures proposals. Copies of a measurer can measure other proposals at the
+/// Measures the memory and estimates the step time of proposals, which are
+/// candidate plans. Copies of a measurer can measure other proposals at the
 /// same time on other threads, if the context allows several threads.
 class ProposalMeasurer {
 public:
@@ -237,8 +241,8 @@ private:
   mlir::ModuleOp module;
   const Machine &machine;
   const PlanMemoryOptions &request;
-  /// The starting point of the last search for states that found a solution.
-  /// Later searches start from the same point.
+  /// The `start` of the last solution of planStates() that fits: the point from
+  /// which later searches for the states to store on the host start.
   std::optional<StateStart> lastStart;
   /// True if `lastStart` was set after fork().
   bool hasNewStart = false;

@@ -127,8 +127,8 @@ static int64_t lastUse(Value tensor,
 
 /// Assigns each op of the loss and of the backward pass to a segment (one per
 /// stage, and a last one for the loss), and computes the live bytes of each
-/// segment. An op of the backward pass belongs to the lowest stage of which
-/// this op or an earlier op of the backward pass reads a value.
+/// segment. An op of the backward pass belongs to the lowest stage whose values
+/// the backward pass has read so far, up to and including this op.
 void MenuBuilder::splitBackward() {
   SmallVector<Operation *> ops(stages.lossOps());
   llvm::append_range(ops, stages.backwardOps());

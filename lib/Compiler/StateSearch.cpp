@@ -29,10 +29,11 @@ static constexpr double kWorthMeasuring = 0.995;
 /// if its estimate is below this factor times the best step time. Refinement
 /// makes a step faster by up to a quarter.
 static constexpr double kWorthRefining = 1.25;
-/// The policy "full" keeps the inputs of all stages. It is refined, too, if the
-/// step time of the best plan exceeds this factor times the lower bound. The
-/// other plans are chosen as if kept inputs needed device memory, so none of
-/// them has this schedule. If the inputs are offloaded, "full" may be fast.
+/// If the step time of the best plan exceeds this factor times the lower bound,
+/// refineStates() also tries the policy "full", which keeps the inputs of all
+/// stages. The other plans are chosen as if kept inputs needed device memory,
+/// so none of them has this schedule. If the inputs are offloaded, "full" may
+/// be fast.
 static constexpr double kFarFromBound = 1.2;
 
 /// Calls `task` for every index below `count`, on several threads at the same
@@ -95,8 +96,9 @@ Status MemoryPlanner::estimateStates(Ladder &ladder, ArrayRef<int64_t> indices,
   });
 }
 
-/// Searches the ladders (plans for ascending budgets) of a large program whose
-/// states may be on the host.
+/// Finds a fast plan of a large program some of whose states may be stored on
+/// the host. Estimates the step time for some budgets of the ladders (lists of
+/// ascending budgets), and measures the plans with the best estimates.
 Status MemoryPlanner::searchStates() {
   std::vector<RungEstimate> estimates;
   for (Ladder &ladder : ladders) {

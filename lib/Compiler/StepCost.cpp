@@ -11,8 +11,8 @@ using namespace mlir;
 using namespace kiln::abi;
 using namespace kiln;
 
-/// Returns the seconds of an op that is not memory-bound, or std::nullopt for
-/// any other op.
+/// Returns the seconds of a GEMM, of attention or of its gradient, or
+/// std::nullopt for any other op.
 static std::optional<double> computeSeconds(Operation *op,
                                             const Machine &machine) {
   auto attention = [&](Value q, int64_t heads, int64_t sequences, bool causal,
@@ -237,7 +237,8 @@ void QueueClocks::advance(double seconds) {
     entry.second += seconds;
 }
 
-/// Simulates the commands of a block that run in one execution of the block.
+/// Simulates the commands of a block that run in `execution`, which is one
+/// execution of the block.
 static void runBlock(Block &block, const rt::SegmentExecution &execution,
                      const Machine &machine, KernelSeconds &kernels,
                      QueueClocks &clocks);

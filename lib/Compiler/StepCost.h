@@ -22,7 +22,8 @@
 
 namespace kiln {
 
-/// Returns the seconds of one op of the planned level.
+/// Returns the seconds that one op takes by itself. The op belongs to a module
+/// at the level Planned (see Levels.h), in which ops are not fused yet.
 double opSeconds(mlir::Operation *op, const Machine &machine);
 
 /// Returns the seconds that `op`, a dispatch or matmul of the dispatched level,

@@ -40,8 +40,9 @@ public:
   uint64_t bytesBefore() const { return before_; }
   uint64_t bytesAfter() const { return after_; }
   int64_t tensors() const { return int64_t(entries_.size()); }
-  /// Numbers of tensors and elements that are stored in the format. Without a
-  /// format, all tensors and elements count as quantized.
+  /// Return the numbers of tensors and of elements that are stored in the
+  /// format passed to the constructor. Without a format, all of them count as
+  /// quantized.
   int64_t quantizedTensors() const { return quantizedTensors_; }
   int64_t quantizedElements() const { return quantizedElements_; }
   int64_t elements() const { return elements_; }

@@ -89,7 +89,7 @@ struct FamilyKeys {
   const ConfigKey *find(llvm::StringRef name) const;
 };
 
-// Tables shared by several families.
+// Tables of keys that several families of models share.
 llvm::ArrayRef<ConfigKey> commonKeys();
 /// Returns the keys of GPT-2 that the Llama family does not read.
 llvm::ArrayRef<ConfigKey> foreignGpt2Keys();

@@ -46,7 +46,8 @@ struct Deviation {
 /// Compares tensors element by element, with an allowed difference of 0.
 Deviation compareTensors(const HostTensor &expected, const HostTensor &got);
 
-/// Compares the results of commands with exact evaluations.
+/// Compares the results of commands with the results of exact evaluations (in
+/// f64).
 class OpComparison {
 public:
   explicit OpComparison(mlir::ModuleOp module)

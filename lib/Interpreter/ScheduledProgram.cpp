@@ -237,15 +237,15 @@ ScheduledProgramBuilder::addLibraryOperands(rt::GemmOp gemm,
       return success();
     SlotTensor tensor = tensorAt(place);
     if (tensor.overlaps(command.results.front()))
-      return gemm.emitOpError("has a result that overlaps the 'bias' or "
-                              "'aux' of its library epilogue");
+      return gemm.emitOpError("must not have a result that overlaps the 'bias' "
+                              "or 'aux' of its library epilogue");
     if (isWritten &&
         llvm::any_of(command.operands, [&](const SlotTensor &read) {
           return tensor.overlaps(read);
         }))
       return gemm.emitOpError(
-          "has a library epilogue whose result overlaps an operand of the "
-          "gemm");
+          "must not have a library epilogue whose result overlaps an operand "
+          "of the gemm");
     (isWritten ? command.results : command.operands).push_back(tensor);
     return success();
   };
@@ -277,13 +277,13 @@ LogicalResult ScheduledProgramBuilder::addEpilogue(rt::GemmOp gemm,
   ArrayRef<SlotTensor> read = command.operands;
   for (const SlotTensor &operand : read.drop_front(2))
     if (operand.overlaps(matmul))
-      return gemm.emitOpError(
-          "writes the result of the matmul over an operand of the epilogue");
+      return gemm.emitOpError("must not write the result of the matmul over an "
+                              "operand of the epilogue");
   for (const SlotTensor &operand : read.take_front(2))
     for (const SlotTensor &result : command.results)
       if (operand.overlaps(result))
-        return gemm.emitOpError("has an epilogue that overwrites an operand of "
-                                "the gemm");
+        return gemm.emitOpError("must not have an epilogue that overwrites an "
+                                "operand of the gemm");
 
   Operation *yield = body.getTerminator();
   OpBuilder builder(yield);

@@ -191,8 +191,9 @@ static constexpr Rule kRules[] = {
     {"area, first fit", Fit::First, byArea},
 };
 
-/// Maximum number of squeaky-wheel rounds, each of which moves the items that
-/// end above the target forward in the order and places all items again.
+/// Maximum number of squeaky-wheel rounds. In each round, the items that end
+/// above the target move to earlier positions in the order, and all items are
+/// placed again.
 static constexpr int kRepairRounds = 200;
 
 /// An item is long-lived if its duration exceeds this fraction of the longest

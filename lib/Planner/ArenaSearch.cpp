@@ -7,7 +7,8 @@
 //
 // Implements the tree search described in ArenaSearch.h. Paths can be as deep
 // as the number of items, so the search uses an explicit stack. The bounds are
-// in ArenaBounds.cpp and the key orders in ArenaSearchOrder.cpp.
+// in ArenaBounds.cpp. The key orders, which are orders of preference of the
+// items, are in ArenaSearchOrder.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,9 +29,9 @@ static constexpr double kShortRunGrowth = 1.02;
 /// next.
 static constexpr double kLongRun = 16000;
 static constexpr double kLongRunGrowth = 2;
-/// A section (an interval of the schedule) gains weight when a node of the
-/// search is refuted, because the unplaced buffers of the section cannot fit.
-/// The weights decay by this factor from run to run.
+/// A section (a set of buffers that are live together) gains weight when a node
+/// of the search is refuted because the unplaced buffers of the section do not
+/// fit. The weights decay by this factor from run to run.
 static constexpr double kWeightKept = 0.9;
 
 ArenaSearch::ArenaSearch(const Problem &problem)
@@ -193,10 +194,10 @@ void ArenaSearch::openFrame(Part part) {
 }
 
 /// Returns the unplaced item with the lowest floor. The floor is the lowest
-/// offset above the placed items whose lifetimes overlap with that of the
-/// item. Skips items that must not be placed yet: those
-/// that sleep (see ArenaSearch.h) or wait for an equal item. Returns -1 if
-/// there is no other item.
+/// offset above the placed items whose lifetimes overlap with that of the item.
+/// Skips items that must not be placed yet: those that sleep (see
+/// ArenaSearch.h) or wait for an equal item. Returns -1 if there is no other
+/// item.
 int32_t ArenaSearch::choose(const Frame &frame) {
   int32_t best = -1;
   for (size_t i = frame.part.begin; i != frame.part.end; ++i) {

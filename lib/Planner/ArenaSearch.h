@@ -86,7 +86,8 @@ private:
     int64_t floor, bound, sleepFloor;
   };
 
-  /// Returns the items in the key order of the given run, most preferred first.
+  /// Returns the items in the order in which the given run of the search
+  /// prefers them, most preferred first.
   std::vector<int32_t> makeOrder(unsigned run);
   void setOrder(std::vector<int32_t> order);
   Outcome runOnce(uint64_t nodeLimit, Effort &effort);
@@ -125,8 +126,8 @@ private:
   uint64_t totalNodes = 0;
   uint64_t steps = 0; ///< Steps that Effort::spend() has not counted yet.
   Placement found;
-  /// For each section, how many nodes were refuted because the items of the
-  /// section did not fit, decayed from run to run.
+  /// For each section (a set of items that are live together), how many nodes
+  /// were refuted because these items did not fit. Older runs count less.
   std::vector<double> weights;
 
   // State of the current run. Items are indexed by their rank in the key order

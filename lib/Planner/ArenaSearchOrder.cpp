@@ -24,10 +24,12 @@ using namespace kiln;
 using namespace kiln::arena;
 
 namespace {
+/// Properties of an item (a buffer), by which the search orders items. A
+/// section is a set of items that are live together.
 enum Measure : uint8_t {
-  Sections,     ///< Number of sections.
-  ByteSections, ///< Size x number of sections.
-  PeakLoad,     ///< Maximum load of the item's sections.
+  Sections,     ///< Number of sections that contain the item.
+  ByteSections, ///< Size of the item x number of its sections.
+  PeakLoad,     ///< Maximum load (live bytes) of its sections.
   PeakWeight,   ///< Maximum weight (see ArenaSearch.h) of its sections.
   NumMeasures
 };

@@ -5,18 +5,21 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A table for a budget contains the optima of all smaller budgets, but it
-// counts memory in slots, units that are too coarse for the smallest budgets.
-// ChainLadder, which plans for many budgets, therefore has a few tables. Each
-// table has smaller slots than the previous table, and covers only the smaller
-// budgets of the previous table's range. A left segment consists of the stages
-// before the next stored value.
-// Good schedules have long left segments only for small budgets, so each table
-// limits the length of left segments to a span, which is longer for tables of
-// smaller budgets. The effort that this limit saves is spent on more slots and
-// on pending options, with which a stage saves and drops its input (see
-// ChainView.h). In the tables, sizes are rounded to the nearest number of
-// slots. Schedules are reconstructed with exact sizes in bytes.
+// A table of the dynamic program for a budget also contains the optima of all
+// smaller budgets. But it counts memory in slots, and this unit is too coarse
+// for the smallest budgets. ChainLadder, which plans for many budgets,
+// therefore has a few tables. Each table has smaller slots than the previous
+// table, and covers only the smaller budgets of the previous table's range.
+//
+// The stages before the next stored value form a left segment. In good
+// schedules, left segments are long only if the budget is small. Each table
+// therefore limits the length of left segments, and tables for smaller budgets
+// have a higher limit. The effort that this limit saves is spent on more slots
+// and on pending options, with which a stage saves values and drops its input
+// (see ChainView.h).
+//
+// In the tables, sizes are rounded to the nearest number of slots. Schedules
+// are reconstructed with exact sizes in bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +37,8 @@ using namespace kiln::chain;
 /// stages without a stored value, which is the maximum length of left segments
 /// (see ChainView.h).
 static constexpr int32_t spans[] = {12, 24, 64};
-/// Ratio between the lengths of the budget ranges of consecutive tables.
+/// Each table covers a range of budgets that starts at the smallest feasible
+/// budget. The range of the next table is shorter by this factor.
 static constexpr int64_t rangeShrinks = 4;
 /// The number of pending options per stage (options with which the stage saves
 /// and drops its input; see View::setPending()) is increased as long as the

@@ -93,9 +93,9 @@ bool Moves::descendOnce(Candidate &best) {
       if (option.index == op.option)
         continue;
       Ops ops = best.ops;
-      // Make the operation save with `option`. If the operation is a forward
-      // pass that did not save, delete the next forward pass that saves the
-      // stage, which is no longer needed.
+      // Make the operation save with `option`. If it was a forward pass that
+      // did not save, the next saving forward pass of the same stage is no
+      // longer needed, so delete it.
       size_t later = t + 1;
       while (isForward(op) && later < ops.size() &&
              !(isSave(ops[later]) && ops[later].stage == op.stage))

@@ -7,11 +7,12 @@
 //
 // Improves a schedule by moves. The results need not be memory-persistent: a
 // stored value may be dropped before its backward use and computed again (see
-// ChainTable.h). The moves change sequences of operations without drops; drops
-// are inserted afterwards. A value is live from the operation that computes it
-// to its last use before it is computed again. Deleting a forward pass that
-// computes a value again therefore extends the lifetime of the earlier copy of
-// the value; inserting such a forward pass shortens this lifetime.
+// ChainTable.h). The moves change a sequence of operations that contains no
+// drops; drops are inserted afterwards. A value is live from the operation that
+// computes it to its last use before it is computed again. Deleting a forward
+// pass that computes a value again therefore extends the lifetime of the
+// earlier copy of the value; inserting such a forward pass shortens this
+// lifetime.
 //
 // Moves of a descent:
 //   - delete a forward pass;

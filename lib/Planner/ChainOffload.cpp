@@ -38,7 +38,7 @@
 using namespace kiln::chain;
 using namespace kiln;
 
-/// Number of steps of the searches for the minimum.
+/// Number of steps of the bisection and of the ternary search for the minimum.
 static constexpr int kBisections = 16, kSections = 48;
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 
@@ -72,8 +72,10 @@ public:
 private:
   void addReleases(const Stage &stage);
 
-  double fastest = 0; ///< Seconds of computation if nothing is released.
-  double most = 0;    ///< Bytes after the forward pass if nothing is released.
+  /// The seconds of computation, and the bytes at the end of the forward pass,
+  /// if every stage uses its fastest option.
+  double fastest = 0;
+  double most = 0;
   double leastForward = 0, mostForward = 0;
   /// The possible releases of all stages, sorted by the time that they add per
   /// released byte; the cheapest comes first.

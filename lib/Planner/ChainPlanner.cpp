@@ -5,9 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Plans with tables that count memory in slots, and makes the slots smaller
-// until the time of the plan is close to the lower bound. Keeps the best plan.
-// Every plan is simulated before it is returned.
+// Finds a fast schedule within a memory budget by dynamic programming. The
+// tables of the dynamic program count memory in slots of equal size. Computes
+// tables with smaller and smaller slots, until the time of the best schedule is
+// close to a lower bound or the effort is spent. Every schedule is simulated
+// before it is returned.
 //
 //===----------------------------------------------------------------------===//
 

@@ -80,9 +80,10 @@ void Table::fill(const Segment &segment, double *out) {
     const double *left = choice.hasLeft ? row(choice.left) : nullptr;
     for (int32_t from = least; from <= last; from += blockSlots) {
       int32_t to = std::min(from + blockSlots - 1, last);
-      // Times do not increase with the number of slots. The choice therefore
-      // improves no time of this block if its time with `to` slots is not below
-      // the best time with `from` slots.
+      // Times do not increase with the number of slots. In this block, the time
+      // of the choice is therefore least with `to` slots, and the best time so
+      // far is greatest with `from` slots. Skip the block if even the former is
+      // not less than the latter.
       if (right[to - stored] + (left ? left[to] : 0) + time >= out[from])
         continue;
       if (left)

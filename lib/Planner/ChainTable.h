@@ -13,7 +13,7 @@
 // input. The input is later recomputed, which is cheap if the previous stage
 // has to run once more anyway.
 //
-// Steps without effect are skipped:
+// The dynamic program skips computations that cannot improve its result:
 //
 //   - values of m, the number of slots, below the minimum of a segment;
 //   - values of m above the smallest one with which every stage can save with
@@ -46,8 +46,8 @@ public:
     return m < 0 ? std::numeric_limits<double>::infinity() : time(segment, m);
   }
 
-  /// Returns an upper bound on the number of elementary steps that computing a
-  /// table takes for each slot of memory.
+  /// Returns an upper bound on the number of elementary steps, per slot of
+  /// memory, that it takes to compute a table.
   static uint64_t effortPerSlot(const View &view);
 
 private:
@@ -66,7 +66,9 @@ private:
 
   const View &view;
   Grid grid;
-  /// The range of each segment, indexed by segment number.
+  /// For each segment, the smallest number of slots with which a schedule
+  /// exists, and the number with which the fastest schedule fits. Indexed by
+  /// segment number.
   std::vector<Range> ranges;
   std::vector<double> rows;
 };

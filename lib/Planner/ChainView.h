@@ -14,16 +14,16 @@
 // the values that stage i saves (see Chain.h). Reversing a segment [first, end)
 // computes delta_first from a_first and the gradient after its tail:
 //
-//   - Tail 0 is empty; delta_end is present.
-//   - Tail u > 0 is stage `end`. Its forward pass has already saved with
-//     pending option u - 1 and dropped its input; abar_{end+1} of this option
-//     and delta_{end+1} are present.
+//   - Tail 0 is empty; delta_end is in memory.
+//   - Tail u > 0 is stage `end`. Its forward pass has already run with pending
+//     option u - 1, that is, it has saved abar_{end+1} and dropped its input.
+//     abar_{end+1} and delta_{end+1} are in memory.
 //
-// Reversing a segment means to compute its gradients. For an empty segment with
-// a tail u > 0, this is the backward pass of stage `end`.
+// If the segment is empty and has a tail u > 0, reversing it is the backward
+// pass of stage `end`.
 //
-// The memory needed by a segment includes its tail but not a_first, which is
-// present before and after.
+// The memory needed by a segment includes its tail, but not a_first, which is
+// in memory before, during and after the reversal of the segment.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,14 +60,15 @@ struct Segment {
 };
 
 /// One way to start the schedule of a segment [first, end): run the stages
-/// before `split` without saving, and then one of
+/// before `split` without saving, and then do one of the following. "right" and
+/// "left" are the segments that remain.
 ///
 ///   A  store a_split;
 ///        right [split, end), left [first, split)
-///   B  save in stage first = split;
+///   B  run stage first = split, and save its values;
 ///        right [first + 1, end)
-///   C  save in stage split, and drop its input;
-///        right [split + 1, end), left [first, split) with tail `split`
+///   C  run stage split, save its values, and drop its input;
+///        right [split + 1, end), left [first, split) with stage split as tail
 ///
 /// The right segment is reversed (its gradients are computed) next, while the
 /// stored tensor stays in memory. The left segment is reversed afterwards with
@@ -81,8 +82,8 @@ struct Choice {
   bool hasLeft = false;
   /// Bytes stored while the gradients of the right segment are computed.
   int64_t stored = 0;
-  /// Bytes needed by the choice's own operations. For B, these include the
-  /// backward pass of stage `first`.
+  /// Bytes needed by the choice's own operations. In case B above, these
+  /// operations include the backward pass of stage `first`.
   int64_t need = 0;
   /// Time of the choice's own operations and, if they save a stage, of the
   /// backward pass of this stage.
@@ -118,9 +119,10 @@ public:
                ? gradient[segment.end]
                : gradient[segment.end + 1] + pendingOf(segment).saved;
   }
-  /// Returns the bytes needed by an empty segment: those of the gradient of its
-  /// input or, if it has a tail, those of the backward pass of the tail, stage
-  /// `end`.
+  /// Returns the bytes needed by an empty segment. If the segment has a tail
+  /// (the stage `end`, if its forward pass has already saved values), these are
+  /// the bytes of the backward pass of the tail. Otherwise they are the bytes
+  /// of the gradient of the segment's input.
   int64_t emptyNeed(const Segment &segment) const {
     return segment.tail == 0 ? gradient[segment.end]
                              : pendingOf(segment).backwardNeed;
@@ -163,7 +165,8 @@ private:
   const Option &pendingOf(const Segment &segment) const {
     return pending[segment.end][segment.tail - 1];
   }
-  /// Returns the last stage at which a left segment may end.
+  /// Returns the largest value of Choice::split for a segment, the stage before
+  /// which the segment is split in two.
   int32_t lastSplit(const Segment &segment) const {
     auto [first, end, tail] = segment;
     return std::min(tail == 0 ? end - 1 : end, first + std::min(span, end));
@@ -176,8 +179,9 @@ private:
     return end < size() ? 1 + static_cast<int32_t>(pending[end].size()) : 1;
   }
   /// Returns the index of a segment in `numbers`. Segments that end at the last
-  /// stage come first; they may have any length and have no tail (a stage after
-  /// the segment whose forward pass has already saved).
+  /// stage come first; they may have any length and have no tail. The tail of a
+  /// segment is the next stage, if the forward pass of that stage has already
+  /// saved values.
   size_t place(const Segment &segment) const {
     size_t length = segment.end - segment.first;
     if (segment.end == size())
@@ -194,8 +198,9 @@ private:
   std::vector<int32_t> kinds;
   int32_t span = std::numeric_limits<int32_t>::max();
   size_t tailStride = 1, lengthStride = 1;
-  /// pendingBefore[i] is the number of pending options, with which a stage
-  /// saves and drops its input, of the stages before i.
+  /// A pending option of a stage is an option with which the stage saves and
+  /// drops its input. pendingBefore[i] is the number of pending options of all
+  /// stages before stage i.
   std::vector<size_t> pendingBefore;
   std::vector<int32_t> numbers;
   int32_t segmentCount = 0;

@@ -42,8 +42,8 @@ struct LinkLimits {
   double latency = 0;   ///< Additional time of every copy, in seconds.
 };
 
-/// Schedules the copies in one direction of the link. The results are the
-/// members Transfer::gone.
+/// Schedules the copies in one direction of the link. The result for a copy is
+/// Transfer::gone, the first command without the value.
 class LinkPlacer {
 public:
   /// Places the transfers, which must be ordered by `ready`. `seconds` has the
@@ -65,7 +65,8 @@ private:
   /// The copies in progress, in the order of their starts, from index `first`.
   std::vector<Pending> pending;
   size_t first = 0;
-  /// The change of the bytes on the host at each command.
+  /// For each command, minus the bytes of the values that are absent from the
+  /// device until this command.
   std::vector<int64_t> freed;
 };
 

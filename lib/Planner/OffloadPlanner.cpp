@@ -85,9 +85,10 @@ OffloadSolution OffloadPlacer::run(const std::vector<int32_t> &items) {
   double waits =
       place(problem.seconds, problem.outSecondsPerByte, problem.live, out);
 
-  // Place the copies to the device in reversed time, in which a copy is ready
-  // at the command that needs the value. The limit of the copy is the last
-  // command, in program order, before the value leaves the device.
+  // Place the copies to the device in reversed time. There, a copy can start
+  // (Transfer::ready) at the command that needs the value. Its limit
+  // (Transfer::limit) is the last command, in program order, before the value
+  // leaves the device.
   in.clear();
   for (const Transfer &transfer : out)
     in.push_back({transfer.bytes, mirror(transfer.limit),

@@ -78,7 +78,7 @@ namespace {
 class ReadBound {
 public:
   ReadBound(const StateProblem &problem, const std::vector<double> &after);
-  /// Returns a bound on the time until `command` has been executed.
+  /// Returns a lower bound on the time until `command` has been executed.
   double until(int32_t command) const;
 
 private:

@@ -15,7 +15,8 @@ using namespace kiln;
 
 /// Maximum number of threads.
 static constexpr size_t kMostThreads = 16;
-/// Number of simulated commands that take much longer than starting a thread.
+/// Number of commands whose simulation takes much longer than the start of a
+/// thread.
 static constexpr size_t kCommandsPerThread = 16384;
 
 StateEvaluator::StateEvaluator(const StateProblem &problem)

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Simulates a program with many choices of states, on all processors. The
-// results do not depend on the number of processors.
+// Simulates a program for many choices of the states that are stored on the
+// host. Several threads simulate different choices at the same time. The
+// results do not depend on the number of threads.
 //
 //===----------------------------------------------------------------------===//
 

@@ -25,19 +25,19 @@ using namespace kiln;
 /// kind of choice applies (see StateShares), in multiples of 1 / kShares. Its
 /// coarse grid has steps of kCoarse / kShares.
 static constexpr int kShares = 256, kCoarse = 32;
-/// The search continues from this number of points of the coarse grid, the best
-/// ones.
+/// Number of points of the coarse grid from which the search continues: the
+/// best ones.
 static constexpr size_t kStarts = 8;
-/// The penalty for a byte that does not fit, as a multiple of the time to copy
-/// the byte to the host and back. kHighPenalty is used if the search with
-/// kPenalty finds no point that fits.
+/// The penalty for a byte above the memory capacities, as a multiple of the
+/// time to copy the byte to the host and back. kHighPenalty is used if the
+/// search with kPenalty finds no point that is within the capacities.
 static constexpr double kPenalty = 4, kHighPenalty = 1000;
 /// The number of groups of states that refineStates() changes, and the maximum
 /// number of passes over them.
 static constexpr size_t kRefinedGroups = 512;
 static constexpr int kRefinements = 10;
-/// A change is skipped if more than this number of similar changes in
-/// succession were not better.
+/// A change is skipped if more than this number of similar changes were tried
+/// in succession without an improvement.
 static constexpr size_t kMostFailures = 8;
 /// The number of groups of states that planStates() changes one at a time, and
 /// the maximum number of passes over them.
@@ -93,7 +93,7 @@ private:
   struct Outcome {
     double seconds;
     int64_t copiedBytes;
-    int64_t excess; ///< Bytes that do not fit.
+    int64_t excess; ///< Bytes above the memory capacities.
   };
   /// The duration with a penalty for each byte that does not fit, and the bytes
   /// that are copied.
@@ -197,8 +197,9 @@ StateSolution Search::solutionOf(const Point &point) {
   return solution;
 }
 
-/// Moves to better points that differ by `step` in up to three of the four
-/// shares of the parameter bytes.
+/// Moves `best`, a choice of the four shares of the parameter bytes, to better
+/// points. Stops when no better point differs from `best` by `step` in up to
+/// three shares.
 void Search::climb(int step) {
   for (Point center = {-1, 0, 0, 0}; center != best;) {
     center = best;
@@ -367,9 +368,9 @@ static StateSolution refineLargest(const StateProblem &problem,
   return solution;
 }
 
-/// Returns the groups of states that are much larger than the others, such as
-/// embeddings. The choices for these groups decide whether the other groups
-/// fit.
+/// Returns the groups of states that are much larger than the mean, such as
+/// embeddings. The choices for these groups decide whether the other groups fit
+/// in device memory.
 static std::vector<size_t> findLarge(const StateProblem &problem) {
   int64_t total = 0;
   for (const StateGroup &group : problem.groups)
@@ -418,8 +419,8 @@ StateSolution kiln::planStates(const StateProblem &problem,
                           isHopeless(leastPeak(problem, onHost.choices),
                                      problem.capacity + hostLeft))
     return onHost;
-  // Unless `start` has choices for the large groups of states, make the same
-  // choice for all of them. First, leave them on the device. If the device has
+  // Unless `start` has choices for the large groups of states, make one choice
+  // for all large groups. First, leave them on the device. If the device has
   // no room for all states, also try a plan in which all large groups are on
   // the host, where they take the least device memory.
   bool isLocal = start && start->large.size() == large.size();

@@ -45,8 +45,8 @@ int32_t StateSimulation::addCopy(int64_t bytes, bool isOut, int32_t begin,
   return index;
 }
 
-/// Returns the bytes that the update of a group of states on the device sends
-/// to the host.
+/// Returns the bytes that the update of group i sends to the host if the device
+/// performs the update, and 0 otherwise.
 int64_t StateSimulation::returnedBytes(size_t i) const {
   const StateChoice &choice = (*choices)[i];
   const StateGroup &group = problem.groups[i];
@@ -86,8 +86,8 @@ void StateSimulation::orderUpdates() {
       order.push_back(i);
   }
   order.insert(order.end(), late.rbegin(), late.rend());
-  // Groups with equal bytes keep the order of their updates, because
-  // StateProblem::groups has this order.
+  // Sort by descending bytes. Groups with equal bytes are sorted by their index
+  // in StateProblem::groups, which is the order of their updates.
   std::sort(keys.begin(), keys.end());
   for (auto [bytes, i] : keys)
     order.push_back(i);

@@ -22,8 +22,8 @@ using namespace kiln::abi;
 using namespace kiln::report;
 using llvm::formatv;
 
-/// Returns the number of rows of the chart of `runs`: one row for each slot
-/// (SegmentRun::slot).
+/// Returns the number of rows of the chart of `runs`: one row for each ring
+/// slot (the memory for one micro-batch in flight).
 static int64_t rowsOf(llvm::ArrayRef<SegmentRun> runs) {
   int64_t rows = 0;
   for (const SegmentRun &run : runs)

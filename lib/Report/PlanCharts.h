@@ -32,7 +32,8 @@ struct Timeline {
   bool hasCursor = false; ///< True if the page's script draws a cursor.
 };
 
-/// Returns an SVG chart of the live bytes over the commands, stacked by class.
+/// Returns an SVG chart of the live bytes at each command. The bytes of the
+/// different classes of buffers are stacked.
 std::string timelineChart(const PlanFigures &plan, const Timeline &timeline);
 
 /// Returns an SVG chart of the buffers of the arena that are not states. A

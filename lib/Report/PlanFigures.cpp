@@ -180,7 +180,8 @@ std::string EncodingGroup::text() const {
                  bytesText(encodedBytes));
 }
 
-/// Adds the sums by class to `to`; unknown classes count as the last class.
+/// Adds `sums`, the bytes of each buffer class, to `to`. The bytes of unknown
+/// classes are added to those of the last class.
 static void readSums(const Object *sums, std::array<int64_t, kClasses> &to) {
   for (const auto &entry : sums ? *sums : Object()) {
     StringRef key = entry.first;

@@ -93,8 +93,8 @@ struct HostFigures {
   int64_t arena = 0, states = 0, budget = 0;
   std::vector<PlanBuffer> buffers;
   int64_t peakCommand = 0; ///< The command with the most live bytes.
-  /// For each class, `atPeak` is the number of its live bytes at `peakCommand`,
-  /// and `declared` is the total size of its buffers.
+  /// For each class of buffers, `atPeak` is the number of live bytes at
+  /// `peakCommand`, and `declared` is the total size of the buffers.
   std::array<int64_t, kClasses> atPeak{}, declared{};
   /// Bytes that a step copies to the host and back.
   int64_t copiedOut = 0, copiedIn = 0;
@@ -181,7 +181,8 @@ std::string timeText(double milliseconds);
 std::string rateText(double bytesPerSecond);
 /// Formats a percentage, such as "+5.2 %".
 std::string percentText(double percent);
-/// Compares the predicted time with its lower bound; "" without a budget.
+/// Returns text that compares the predicted time with its lower bound, or "" if
+/// there is no budget.
 std::string boundText(const PlanFigures &plan);
 /// Compares time and memory with a plan that keeps every value; "" without a
 /// budget.

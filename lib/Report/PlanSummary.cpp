@@ -153,7 +153,7 @@ std::string kiln::planSummary(const llvm::json::Object &object) {
     std::string reason = reasonText(plan);
     os << "\nchoices" << (reason.empty() ? "" : ": ") << reason << "\n";
   }
-  // The names of layers can be longer than the column.
+  // The names of layers are padded to 15 characters. Longer names are not cut.
   for (const ChoiceGroup &group : plan.choices)
     os << formatv("  {0,-15} {1}\n", group.layers, group.text());
   writeEncodings(plan, os);

@@ -57,7 +57,8 @@ template <typename T> static void transform(std::array<T, n> &x) {
       }
 }
 
-/// Multiplies by H / sqrt(n), which is its own inverse.
+/// Multiplies by the matrix R = H / sqrt(n), where H is the Hadamard matrix. R
+/// is its own inverse.
 static void rotate(Block &x) {
   transform(x);
   const float scale = 1 / std::sqrt(float(n));

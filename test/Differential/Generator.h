@@ -97,7 +97,7 @@ private:
   Made lookup();
   Made lookUp(mlir::Value ids);
 
-  // Steps on integer tensors.
+  // Functions that append ops on integer tensors.
   void moveIds();
   mlir::Value shuffledTargets();
 

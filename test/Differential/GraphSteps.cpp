@@ -137,9 +137,9 @@ std::optional<Entry> Generator::batchedMatmul() {
   Value product = make<MatmulOp>(tensor(shape), a, a, Value(), !onRows, onRows,
                                  DenseI64ArrayAttr(), StringAttr());
   if (chance(50)) {
-    // Multiply each [size, size] product, or its transpose, by the matrix of
-    // the stack from which it was computed. Use the transpose of that matrix
-    // unless `onRows`.
+    // Multiply each [size, size] product, or its transpose, by the matrix from
+    // which it was computed or, if `onRows` is false, by the transpose of that
+    // matrix.
     SmallVector<int64_t> whole(x->type().getShape());
     if (!onRows)
       std::swap(whole[rank - 2], whole[rank - 1]);

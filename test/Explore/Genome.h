@@ -35,8 +35,8 @@ struct StageGene {
   /// Bit i is set if the first pass (`saved`) or a repeated pass (`savedAgain`)
   /// keeps residual i of the stage.
   uint64_t saved = ~uint64_t(0), savedAgain = ~uint64_t(0);
-  /// True if a forward pass that is repeated for a later stage also saves the
-  /// residuals of this stage.
+  /// True if this stage saves its residuals when its forward pass is repeated
+  /// to recompute the input of a later stage.
   bool savesAgain = true;
 };
 
@@ -60,7 +60,7 @@ struct Genome {
   RecomputeSchedule schedule() const;
 };
 
-/// The choices that the explorer has for a program.
+/// What can differ between the genomes (plans) of one program.
 struct Freedom {
   bool states = false;
   /// The number of residuals of each stage, indexed by StageCut.

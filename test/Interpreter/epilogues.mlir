@@ -15,8 +15,8 @@
 // The matmul of ones is 2 everywhere. The epilogue writes y = 2 + g = 5 and
 // keeps the matmul result; the launch adds both.
 // RIGHT: y [2, 2] = 7, 7, 7, 7
-// READ: writes the result of the matmul over an operand of the epilogue
-// WRITE: has an epilogue that overwrites an operand of the gemm
+// READ: must not write the result of the matmul over an operand of the epilogue
+// WRITE: must not have an epilogue that overwrites an operand of the gemm
 // STRIDES: has an epilogue whose first operand differs from the result of the gemm in shape, element type or row stride
 // ARGS: passes arguments of types ('i64'), expected ()
 

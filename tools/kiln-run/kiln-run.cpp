@@ -76,8 +76,8 @@ static Status usage(const std::string &message) {
   return Status(ExitCode::Usage, message);
 }
 
-/// Checks the flags for running once and for training, and returns the module
-/// file.
+/// Checks that all flags are known, those for a single run as well as those for
+/// training. Returns the name of the module file.
 static Result<std::string> checkNames(int argc, char **argv) {
   CommandLineRules rules;
   rules.own = executableFlags();

@@ -24,7 +24,8 @@
 
 namespace kiln::abi {
 
-/// An operation that is fused with a GEMM of result c; u = accumulator + bias.
+/// An operation that is fused with a GEMM whose result is c. Below, u is the
+/// accumulator plus the bias.
 enum class GemmEpilogue {
   None,
   Bias,        ///< c = u

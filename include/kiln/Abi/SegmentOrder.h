@@ -40,8 +40,8 @@ inline constexpr int64_t maxMicrobatches = int64_t(1) << 20;
 struct SegmentRun {
   Segment segment = Segment::Forward;
   int64_t microbatch = 0;
-  /// Of each buffer that has one instance per micro-batch in flight, the index
-  /// of the instance that this execution uses.
+  /// Some buffers have one instance per micro-batch in flight. This execution
+  /// uses the instances with the index `slot`.
   int64_t slot = 0;
   /// `isFirst` is true for the first execution of this segment in the order,
   /// and `isLast` for the last one. These need not be the executions for the
@@ -99,7 +99,7 @@ public:
   ///   - whose segments have the same kinds, `isFirst` and `isLast`, and
   ///   - whose segments share a ring slot if and only if those of the pair of
   ///     this order share one.
-  /// A list is returned unchanged.
+  /// Exception: an order that is a list (Kind::Listed) is returned unchanged.
   std::pair<SegmentOrder, int64_t> shortened(int64_t count) const;
   /// Returns true if the backward segments are executed in ascending order of
   /// micro-batches. All orders with this property add the contributions of

@@ -89,7 +89,8 @@ struct StepOptions : mlir::PassPipelineOptions<StepOptions> {
       llvm::cl::desc("recompute cheap forward ops in the backward pass"),
       llvm::cl::init(true)};
   Option<bool> evaluation{*this, "evaluation",
-                          llvm::cl::desc("add @evaluate and @generate"),
+                          llvm::cl::desc("add the programs @evaluate and "
+                                         "@generate"),
                           llvm::cl::init(true)};
   Option<bool> keepGradients{
       *this, "keep-gradients",
@@ -201,11 +202,11 @@ struct PlanOptions : mlir::PassPipelineOptions<PlanOptions> {
 /// Options of the pipeline from the planned level to the dispatched level.
 struct DispatchOptions : mlir::PassPipelineOptions<DispatchOptions> {
   Option<bool> fuse{*this, "fuse",
-                    llvm::cl::desc("put several row ops into one dispatch"),
+                    llvm::cl::desc("fuse row-wise ops into one dispatch"),
                     llvm::cl::init(true)};
   Option<bool> epilogues{
       *this, "epilogues",
-      llvm::cl::desc("run row ops as epilogues on the tiles of GEMMs"),
+      llvm::cl::desc("run row-wise ops as epilogues on the tiles of GEMMs"),
       llvm::cl::init(true)};
 };
 
@@ -233,7 +234,8 @@ struct PipelineOptions {
   PlanOptions plan;
   DispatchOptions dispatch;
   SchedulingOptions schedule;
-  /// Session of kiln-plan-memory; null if there is none, as in kiln-opt.
+  /// Data that the tool exchanges with the pass kiln-plan-memory; null if the
+  /// tool exchanges none, like kiln-opt.
   PlanningSession *session = nullptr;
 };
 

@@ -6,9 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Runs a program of a module op by op. Ops evaluate themselves in f64 through
-// ReferenceOpInterface. The interpreter rounds every result to its evaluation
-// type, supplies the values of states to ops that read them, applies writes of
-// states at the end of the program, and runs the bodies of ops with regions.
+// ReferenceOpInterface. The interpreter rounds every result to its type during
+// evaluation (see EvalType), supplies the values of states to ops that read
+// them, applies writes of states at the end of the program, and runs the bodies
+// of ops with regions.
 //
 // Tensors are immutable and shared, so that reading a state copies nothing. A
 // value is released after its last use.
@@ -60,8 +61,9 @@ public:
   TensorHandle getState(llvm::StringRef name) const;
 
   /// Runs `program` on `inputs`. Input i is the value of argument i of the
-  /// program, in the evaluation type of the argument. Returns the results. On
-  /// failure, emits a diagnostic and leaves all states unchanged.
+  /// program, in the type in which the interpreter evaluates it (see EvalType).
+  /// Returns the results. On failure, emits a diagnostic and leaves all states
+  /// unchanged.
   mlir::FailureOr<llvm::SmallVector<TensorHandle>>
   run(ProgramOp program, llvm::ArrayRef<TensorHandle> inputs);
 

@@ -26,8 +26,9 @@ namespace kiln {
 class RankGroup;
 
 /// Describes a module for the driver: states, programs with their inputs and
-/// outputs, and the properties of the model in `kiln.model`. Outputs have their
-/// evaluation types. A result without a name is called "result<i>".
+/// outputs, and the properties of the model in `kiln.model`. Outputs have the
+/// types in which the interpreter evaluates them (see EvalType). A result
+/// without a name is called "result<i>".
 runtime::Description describeModule(mlir::ModuleOp module,
                                     const Interpreter &interpreter);
 
@@ -57,8 +58,8 @@ public:
   int threads() const override { return 1; }
   std::string libraryName() const override { return "interpreter"; }
 
-  /// Returns state `state` in its evaluation type, including changes by the
-  /// driver.
+  /// Returns state `state` in the type in which the interpreter evaluates it
+  /// (see EvalType). Includes changes that the driver has made to the state.
   virtual TensorHandle stateTensor(size_t state) = 0;
 
 protected:

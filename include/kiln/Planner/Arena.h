@@ -86,8 +86,8 @@ ArenaPlan assignOffsets(llvm::ArrayRef<ArenaBuffer> buffers,
 
 /// Verifies a plan independently of the planner's code: offsets are aligned and
 /// within [0, height], buffers that are live at the same time do not overlap,
-/// and maxLive is the load. Returns a one-line description of the first error,
-/// or std::nullopt.
+/// and maxLive is the peak of the live bytes. Returns a one-line description of
+/// the first error, or std::nullopt.
 std::optional<std::string> verifyArena(llvm::ArrayRef<ArenaBuffer> buffers,
                                        const ArenaPlan &plan);
 

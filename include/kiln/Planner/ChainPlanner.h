@@ -64,7 +64,8 @@ struct ChainPlan {
   double time = 0;
   int64_t peak = 0;
   int64_t hostPeak = 0;
-  /// Time of the best persistent schedule found. The local search for
+  /// Time of the best persistent schedule found, that is, a schedule that keeps
+  /// every stored tensor until its backward use. The local search for
   /// non-persistent schedules starts from this schedule.
   double persistentTime = 0;
   /// Lower bound on the time of persistent schedules within the budget.

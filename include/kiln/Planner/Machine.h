@@ -48,7 +48,7 @@ struct MachineOrigin {
   std::string source;
   // The following fields are set only if the figures were measured.
   std::string date; ///< YYYY-MM-DD.
-  std::string cpu;  ///< Name of the processor, as in ThisMachine.
+  std::string cpu;  ///< Name of the CPU of the measured machine.
   std::string blas;
   int64_t threads = 0;
 };
@@ -138,8 +138,8 @@ struct Machine {
   double gemmSeconds(ElementType type, int64_t batch, int64_t m, int64_t n,
                      int64_t k) const;
   /// Returns the seconds in which a kernel reads and writes `bytes` bytes of
-  /// memory, at the rate that `bandwidth` has for `workingSet` bytes (0: for
-  /// `bytes` bytes).
+  /// memory. The rate is that of `bandwidth` for a working set of `workingSet`
+  /// bytes or, if `workingSet` is 0, of `bytes` bytes.
   double memorySeconds(double bytes, double workingSet = 0) const;
   /// Returns the seconds of a generated kernel: its launch plus the maximum of
   /// its memory time and its compute time.

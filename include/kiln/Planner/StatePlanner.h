@@ -201,8 +201,8 @@ struct StateBound {
   double updates = 0;
 };
 
-/// Computes lower bounds on the duration of the program that hold for every
-/// choice of states on the host.
+/// Computes the lower bounds of StateBound, which hold for every choice of the
+/// states on the host.
 ///
 /// Consider the moment after a command. The states and gradients that later
 /// updates need take Y bytes more than the capacity. At this moment, at least Y

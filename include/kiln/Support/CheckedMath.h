@@ -47,7 +47,7 @@ template <typename T> std::optional<T> checkedAlignUp(T value, T alignment) {
 
 /// Returns the product of all dimensions, or 1 if there are none. Returns
 /// nullopt if a dimension is negative, or if the product of all dimensions that
-/// are not zero does not fit.
+/// are not zero exceeds INT64_MAX.
 template <typename Range>
 std::optional<int64_t> checkedElements(const Range &shape) {
   int64_t product = 1;

@@ -74,7 +74,8 @@ Result<GradientCompression> parseGradientCompression(std::string_view text);
 /// values that the forward pass saves for the backward pass.
 bool isOfGradients(std::string_view encoding);
 
-/// Returns true if `encoding` is an encoding of gradients and has states.
+/// Returns true if `encoding` is an encoding of gradients and has states, which
+/// are tensors that are kept from step to step.
 bool hasCompressionStates(std::string_view encoding);
 
 } // namespace kiln::support

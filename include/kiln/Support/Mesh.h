@@ -58,7 +58,8 @@ struct MeshGroup {
   int64_t first = 0, stride = 1, size = 1;
 
   int64_t rankAt(int64_t index) const { return first + index * stride; }
-  /// Returns the position in the group of `rank`, one of its ranks.
+  /// Returns the position of `rank` in this group. The group must contain
+  /// `rank`.
   int64_t indexOf(int64_t rank) const { return (rank - first) / stride; }
 };
 

@@ -199,7 +199,8 @@ bool GatherAdvancer::advance(const Gather &gather, int64_t &previous) {
   return true;
 }
 
-/// Moves the gathers in the commands [begin, end). Returns true if any moved.
+/// Moves the starts of the all-gathers in the commands [begin, end) to earlier
+/// positions if possible. Returns true if any moved.
 bool GatherAdvancer::advanceIn(int64_t begin, int64_t end) {
   SmallVector<Gather> gathers;
   for (int64_t index = begin; index < end; ++index)

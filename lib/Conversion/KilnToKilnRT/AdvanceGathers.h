@@ -16,9 +16,8 @@ namespace kiln {
 /// Returns true if a plan has all-gathers.
 bool hasGathers(const ProgramPlan &plan);
 
-/// Returns the largest number of bytes of device buffers that are live during a
-/// command of a plan. Neither states nor buffers that only one rank has are
-/// counted.
+/// Returns the peak of the live bytes on the device over all commands of a
+/// plan. Counts neither states nor buffers that only one rank has.
 int64_t peakBytesOf(const ProgramPlan &plan, const TargetBackend &target);
 
 /// Moves the start of each all-gather that reads only states, or casts of

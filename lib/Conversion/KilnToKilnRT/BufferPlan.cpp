@@ -195,8 +195,8 @@ void PlanBuilder::classifyGradients(Operation *op) {
   }
 }
 
-/// Gives the results of an op that reads only states, or values computed from
-/// states alone, the slot class 'materialized'. If another op overwrites such a
+/// If an op reads only states, or values computed from states alone, sets the
+/// slot class of its results to 'materialized'. If another op overwrites such a
 /// value, the buffer gets the slot class 'activation' again.
 void PlanBuilder::classifyMaterialized(Operation *op) {
   auto isFromState = [&](Value operand) {

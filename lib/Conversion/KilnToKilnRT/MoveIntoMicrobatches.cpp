@@ -215,7 +215,7 @@ void MicrobatchMover::advanceTransfers() {
   std::vector<Command> ordered, staying;
   ordered.reserve(commands.size());
   int64_t next = 0;
-  /// Appends the commands of micro-batches up to `last`.
+  /// Appends to `ordered` all commands up to index `last` that it lacks.
   auto appendUpTo = [&](int64_t last) {
     for (; next <= last; ++next)
       ordered.push_back(std::move(commands[next]));

@@ -47,9 +47,9 @@ private:
   ArenaBuffer requestOf(const ProgramPlan &plan, Buffer &buffer);
   /// Assigns offsets to all buffers of a program in one memory. Returns the
   /// height of the arena in bytes. The search for offsets stops as soon as the
-  /// height is at most `capacity` bytes, unless `capacity` is negative. All
-  /// buffers that only one rank, their owner, has are in one region, in which
-  /// buffers of different owners share bytes.
+  /// height is at most `capacity` bytes, unless `capacity` is negative. A
+  /// buffer may exist on one rank only, its owner. All such buffers are in one
+  /// region, in which buffers of different owners share bytes.
   int64_t assignArena(ProgramPlan &plan, MemorySpace memory, int64_t capacity);
   /// Assigns offsets to all buffers of a program on the device. Returns the
   /// height of the arena in bytes. Starts gathers of states earlier if the

@@ -31,7 +31,7 @@ struct Scalar {
   bool isRead = false;
 };
 
-/// An access of a command of the host.
+/// A memory access by a command that the host executes.
 struct HostAccess {
   MemorySpace memory;
   ByteRange range;

@@ -91,9 +91,11 @@ private:
   ProgramPlan plan;
   llvm::DenseMap<mlir::Value, Place> &places = plan.places;
   llvm::DenseMap<mlir::StringAttr, int32_t> stateBuffers;
-  llvm::DenseSet<mlir::StringAttr> mirrors; ///< Copies of parameters.
-  /// Operands of all-reduces that are stored at the location of the state whose
-  /// new value is the sum.
+  /// The names of the mirrors, which are states that store copies of
+  /// parameters.
+  llvm::DenseSet<mlir::StringAttr> mirrors;
+  /// Operands of all-reduces. Each of these operands is stored at the location
+  /// of a state, because the sum is the new value of this state.
   llvm::DenseSet<mlir::Value> summedInStates;
   /// The reads of the value that each state has at the start of the program.
   llvm::DenseMap<mlir::StringAttr, llvm::SmallVector<ReadOp, 2>> readsOf;
@@ -112,8 +114,8 @@ private:
 /// Moves waits for transfers from before the micro-batches into the first
 /// execution of the forward or backward segment. Moves transfers and commands
 /// that access host memory, and the commands that these depend on, from after
-/// the micro-batches into the last execution of the backward segment. Must be called before the lifetimes of
-/// the plan's buffers are computed.
+/// the micro-batches into the last execution of the backward segment. Must be
+/// called before the lifetimes of the plan's buffers are computed.
 void moveIntoMicrobatches(ProgramPlan &plan);
 
 } // namespace kiln

@@ -37,8 +37,8 @@ struct CommJob {
   // of all ranks and, when the job begins, contains the bytes of this rank.
   char *all = nullptr;
   // Fetch: a rank sends `bytes` bytes to rank 0. Both the sender and rank 0
-  // have a job. `peer` is 0 in the job of the sender, and the sender in that of
-  // rank 0.
+  // have a job. In the job of the sender, `peer` is 0. In the job of rank 0,
+  // `peer` is the sender.
   const char *from = nullptr; ///< Used by the sender.
   char *to = nullptr;         ///< Used by rank 0.
   int peer = 0;
@@ -64,10 +64,10 @@ public:
   int rank() const { return rank_; }
   int size() const { return size_; }
 
-  /// No job may be in progress.
+  /// Must not be called while a job is in progress.
   void reserve(int64_t jobs, char *scratch);
   void restrictTo(const cpu_set_t &processors);
-  /// No job may be in progress.
+  /// Must not be called while a job is in progress.
   void simulateNetwork(double bytesPerSecond);
   void setStep(int64_t step) { step_.store(step, std::memory_order_relaxed); }
   int64_t step() const { return step_.load(std::memory_order_relaxed); }

@@ -99,7 +99,7 @@ RingPart ringPart(int64_t count, int ranks, int part);
 /// ranks sends in a collective. The addresses of the spans are not used.
 int64_t ringSentBytes(const CollectiveJob &job, int ranks, int rank);
 
-/// A collective in progress. No function allocates memory.
+/// A collective in progress. Its member functions allocate no memory.
 class RingCollective {
 public:
   /// The maximum number of fragments that a rank may be sending at the same
@@ -115,8 +115,8 @@ public:
 
   /// Begins a collective over a group of at least two ranks. All ranks must
   /// begin the same collectives, with spans of the same sizes, in the same
-  /// order. `tag` must differ from the tags of earlier messages that may not
-  /// have arrived. The previous collective must be complete.
+  /// order. `tag` must differ from the tags of all earlier messages that have
+  /// possibly not arrived yet. The previous collective must be complete.
   void begin(const CollectiveJob &job, char *scratch, int tag,
              const Transport &transport);
 

@@ -73,10 +73,11 @@ private:
 
   Status sendFrames();
   Status receiveFrames();
-  /// Returns the number of bytes that arrived. Sets `failure_` on an error.
+  /// Receives up to `bytes` bytes into `data` without waiting, and returns
+  /// their number. On an error, sets `failure_` and returns 0.
   int64_t arrive(char *data, int64_t bytes);
-  /// Finds memory for the data of the arriving frame. Returns false if the
-  /// frame must wait for a receive, or on an error.
+  /// Finds memory for the data of the arriving frame. Returns false on an
+  /// error, or if the frame must wait until a receive for it is posted.
   bool findPlace();
   void finishFrame();
   Status fail(const std::string &reason);
@@ -161,7 +162,7 @@ void TcpPeer::receive(void *data, int64_t bytes, int tag, uint64_t request) {
   if (found == stashed_.end())
     return;
   if (int64_t(found->data.size()) != bytes) {
-    (void)fail("that rank sent " + std::to_string(found->data.size()) +
+    (void)fail("the peer sent " + std::to_string(found->data.size()) +
                " bytes, expected " + std::to_string(bytes));
     return;
   }
@@ -203,7 +204,7 @@ int64_t TcpPeer::arrive(char *data, int64_t bytes) {
   if (received.ok())
     return int64_t(*received);
   (void)fail(received.status().message() +
-             "; if that rank has ended, its own output names the reason");
+             "; if the peer has ended, its own output names the reason");
   return 0;
 }
 
@@ -214,7 +215,7 @@ bool TcpPeer::findPlace() {
       });
   if (found != posted_.end()) {
     if (found->bytes != header_.bytes) {
-      (void)fail("that rank sent " + std::to_string(header_.bytes) +
+      (void)fail("the peer sent " + std::to_string(header_.bytes) +
                  " bytes, expected " + std::to_string(found->bytes));
       return false;
     }
@@ -279,10 +280,10 @@ Status TcpPeer::receiveFrames() {
       aborted_ = header_.tag;
       return Status();
     default:
-      return fail("that rank sent an unknown frame");
+      return fail("the peer sent an unknown frame");
     }
     if (header_.bytes < 0 || header_.bytes > Transport::maxMessageBytes)
-      return fail("that rank sent a frame of " + std::to_string(header_.bytes) +
+      return fail("the peer sent a frame of " + std::to_string(header_.bytes) +
                   " bytes, expected 0 to " +
                   std::to_string(Transport::maxMessageBytes));
     if (!hasPlace_ && !findPlace())

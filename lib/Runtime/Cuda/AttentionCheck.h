@@ -6,13 +6,14 @@
 //===----------------------------------------------------------------------===//
 //
 // Runs kiln's kernel and cuDNN on the same random inputs, and compares the
-// results. The inputs and results are in the buffers of the launch, so the
-// check must run before the buffers contain values. Both implementations round
-// weights and results to bf16, but at different points. For each head, the root
-// mean square of the difference must be at most 1/64 of the root mean square of
-// the kernel's result, and no element may differ by more than 1/16 of the
-// largest magnitude in the kernel's result. The log-sum-exp of a row of logits
-// (lse) may differ by at most max(1, |lse|) / 1024.
+// results. The check overwrites the buffers of the launch with its inputs and
+// results, so it must run before the buffers contain values that are needed.
+// Both implementations round weights and results to bf16, but at different
+// points. For each head, the root mean square of the difference must be at most
+// 1/64 of the root mean square of the kernel's result, and no element may
+// differ by more than 1/16 of the largest magnitude in the kernel's result. The
+// log-sum-exp of a row of logits (lse) may differ by at most
+// max(1, |lse|) / 1024.
 //
 //===----------------------------------------------------------------------===//
 

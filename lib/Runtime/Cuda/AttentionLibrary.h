@@ -5,9 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Decides whether cuDNN or kiln's kernel computes each eligible attention
-// launch. cuDNN is used if it can be loaded, has a plan within the workspace of
-// the launch, and passes AttentionCheck. Otherwise notice() gives the reason.
+// Decides, for each attention launch that a call of cuDNN is allowed to
+// replace, whether to call cuDNN or to launch kiln's kernel. cuDNN is called if
+// it can be loaded, the arguments are aligned, no result overlaps an operand,
+// cuDNN has a plan within the workspace of the launch, and it passes
+// AttentionCheck. Otherwise notice() gives the reason.
 //
 //===----------------------------------------------------------------------===//
 

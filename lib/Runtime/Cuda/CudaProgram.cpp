@@ -182,8 +182,8 @@ Status CudaProgram::prepare(const CudaResources &resources, char *staging) {
     const Command &command = commandOf(action);
     if (action.stream == Stream::Host)
       prepareHost(i);
-    // cuDNN computes no members of launch groups, since one kernel launch runs
-    // the whole group.
+    // Do not use cuDNN for a launch that belongs to a group, because a single
+    // kernel launch executes all launches of the group.
     if (command.attention && command.group == 1 && command.member == 0)
       if (Status status = prepareAttention(i); !status.ok())
         return status;

@@ -26,13 +26,15 @@ namespace kiln::runtime::cuda {
 /// One execution of a command, with all references resolved.
 struct HostWork {
   ThreadTeam *team = nullptr;
-  // The members of a launch. For a copy or a fill, `kernel` is null.
+  // These members describe a kernel launch. For a copy or a fill, `kernel` is
+  // null.
   KernelFunction kernel = nullptr;
   int64_t grain = 1;
   std::vector<char *> args;
   std::vector<int64_t> immediates;
   int64_t units = 0;
-  // The members of a copy or a fill with zeros. For a fill, `from` is null.
+  // These members describe a copy or a fill with zeros. For a fill, `from` is
+  // null.
   const char *from = nullptr;
   char *to = nullptr;
   int64_t bytes = 0;

@@ -53,7 +53,9 @@ public:
       : resources_(resources), command_(command), stream_(stream),
         elementBytes_(bytesOf(command.type)) {}
 
-  /// Queues a tensor for a rank without peers.
+  /// Queues the work for a tensor if this rank communicates with no other rank.
+  /// An all-reduce needs no work. Other collectives copy this rank's elements
+  /// and fill the rest of the destination with zeros.
   Status queueAlone(const Tensor &tensor);
   /// Queues the NCCL calls for a tensor. Must be called between
   /// ncclGroupStart() and ncclGroupEnd().

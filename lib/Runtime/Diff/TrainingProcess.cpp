@@ -52,7 +52,8 @@ Status TrainingProcess::nonsense(const std::string &what) const {
   ::_exit(127);
 }
 
-/// Parses the first reply. Throws a std::exception if the reply is invalid.
+/// Parses the first reply of a training process, which describes the model.
+/// Throws a std::exception if the reply is invalid.
 static TrainedModel readModel(const Json &json) {
   TrainedModel model;
   model.type = json.at("model").get<std::string>();

@@ -31,8 +31,8 @@ public:
   /// Sorts the ranges. Must be called after the last add() and before find().
   void sort();
 
-  /// Returns the shadow of an argument that contains [begin, begin + bytes), or
-  /// null if there is none.
+  /// If the range of an argument contains [begin, begin + bytes), returns the
+  /// shadow of the memory of that argument. Otherwise returns null.
   MemoryShadow *find(const char *begin, int64_t bytes) const;
 
 private:

@@ -124,8 +124,10 @@ private:
   const EmuLaunch *launch_ = nullptr;
   std::vector<char *> args_;
   Random random_{0};
-  std::vector<Bounds> bounds_; ///< One entry per launch of the group.
-  int64_t blocks_ = 0;         ///< The number of blocks per launch.
+  /// The memory that each launch of the launch group (launches that run as one)
+  /// may access.
+  std::vector<Bounds> bounds_;
+  int64_t blocks_ = 0; ///< The number of blocks per launch.
   SectorCounter sectors_;
   FiberPool fibers_;
   bool hasFibers_ = false;

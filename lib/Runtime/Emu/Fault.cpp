@@ -21,8 +21,8 @@ namespace {
 
 std::string number(int64_t value) { return std::to_string(value); }
 
-/// Returns the name of the launch, or of the member of a launch group, to which
-/// a block belongs.
+/// Returns the name of the launch to which a thread block belongs. If `launch`
+/// executes a group of launches as one, this is the name of one of them.
 std::string_view launchName(int64_t block, const EmuLaunch &launch) {
   return launch.members.empty()
              ? launch.name

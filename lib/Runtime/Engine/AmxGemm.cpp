@@ -8,8 +8,8 @@
 // A tile register has 16 rows of 16 units of four bytes. The inner loop
 // multiplies 2 x 1 tiles of a by 1 x 2 tiles of b, and keeps the sums in 2 x 2
 // tiles. In a packed panel of a, each tile is contiguous, and the tiles of the
-// same rows are adjacent, in order of k. A packed panel of b is that of the
-// kernel with AVX-512: 32 columns, whose units with the same index along k are
+// same rows are adjacent, in order of k. A packed panel of b has the layout of
+// the AVX-512 kernel: 32 columns, whose units with the same index along k are
 // contiguous. Panels are padded with zeros along k to whole tiles.
 //
 //===----------------------------------------------------------------------===//

@@ -111,8 +111,8 @@ void CommandReader::readAttention(const Node &node, Command &command) {
   double scale = scaleOfBits(call.immediates[1].value);
   if (call.immediates[1].afterFirst != 0 || !(scale > 0 && scale < 1e6))
     return node.at("imm").element(1).fail(
-        "is not [bits, 0], where bits is the encoding of an f64 scale with 0 < "
-        "scale < 1e6");
+        "is not [bits, 0], where bits is the bit pattern of an f64 scale with "
+        "0 < scale < 1e6");
 
   Node workspace = library->at("workspace");
   if (workspace.size() != 2)

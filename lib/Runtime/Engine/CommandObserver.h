@@ -39,8 +39,9 @@ public:
 class ProgramRunner {
 public:
   virtual ~ProgramRunner() = default;
-  /// Runs a program. `when` selects whether asynchronous transfers are executed
-  /// at their starts or at their waits. `observer` may be null.
+  /// Runs a program. `when` selects whether an asynchronous transfer is
+  /// executed when the program starts it, or when the program waits for it.
+  /// `observer` may be null.
   virtual Status runInOrder(std::size_t program, CommandObserver *observer,
                             SerialTransfers::When when) = 0;
 };

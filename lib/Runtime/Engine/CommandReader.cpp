@@ -483,8 +483,8 @@ void CommandReader::readTransfer(const Node &node, Command &command) {
 
 When CommandReader::readWhen(const Node &node) const {
   if (segment_.microbatches == 0) {
-    node.fail("is given, but only a command of the micro-batches may have a "
-              "'when'");
+    node.fail("is given, but only a command in a segment of micro-batches may "
+              "have 'when'");
     return When::Always;
   }
   std::string when = node.text();

@@ -28,7 +28,8 @@ int64_t readOffset(const support::Node &node, int64_t bytes,
 /// Reads "arena" of a state or slot; the default is "device".
 ArenaKind readArena(const support::Node &node);
 
-/// Reads the index of a rank of data parallelism.
+/// Reads the index of a data-parallel rank that owns a tensor or executes a
+/// command alone.
 int64_t readOwner(const support::Node &owner, const ProgramFile &file);
 
 /// The properties of a segment (a list of commands) that its commands are

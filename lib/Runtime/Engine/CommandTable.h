@@ -31,8 +31,8 @@ namespace kiln::runtime {
 class CommandTable {
 public:
   /// `program` must outlive the table. `rank` is the number of this rank in
-  /// `mesh`. It determines with which ranks the table executes a collective,
-  /// and which shard a copy of a shard copies.
+  /// `mesh`. It determines the group of ranks that executes a collective, and
+  /// the shard that is copied if a command copies one shard of a tensor.
   CommandTable(const Program &program, const Arenas &arenas, ThreadTeam &team,
                const void *const *kernels, const support::Mesh &mesh = {},
                int rank = 0);

@@ -21,7 +21,8 @@
 
 namespace kiln::runtime {
 
-/// A rectangle of the result matrix with index `product` in the batch.
+/// A rectangle of one result matrix, the one with the index `product` in the
+/// batch.
 struct GemmTile {
   int64_t product;
   int64_t rowBegin, rowEnd;

@@ -20,9 +20,10 @@
 
 namespace kiln::runtime {
 
-/// Checks the launch groups of `program`, whose commands were read from
-/// `segments`, and sets Command::member. Also checks that all launches of a
-/// kernel in `program` and in the programs of `file` have the same parameters.
+/// Checks the groups of concurrent launches in `program`, whose commands were
+/// read from `segments`, and sets Command::member. Also checks that all
+/// launches of a kernel in `program` and in the programs of `file` have the
+/// same parameters.
 void checkGroups(const SegmentReader &segments, const ProgramFile &file,
                  Program &program);
 

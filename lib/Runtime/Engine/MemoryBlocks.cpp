@@ -37,9 +37,10 @@ MemoryBlocks::Candidates MemoryBlocks::candidates(std::size_t command,
   int64_t advance = ref.stride * std::max<int64_t>(microbatches_.count - 1, 0);
   Candidates found;
   for (const Block &block : blocks_) {
-    // The distance from the block (the instance that an execution uses) to the
-    // reference is a linear function of the execution's micro-batch and ring
-    // slot. Therefore the distance is smallest and largest at the first or last
+    // The distance from the block to the reference differs between executions
+    // of the command. It is a linear function of the micro-batch and of the
+    // ring slot (the index of the buffer instance that an execution uses).
+    // Therefore the distance is smallest and largest at the first or last
     // micro-batch and at the first or last ring slot.
     int64_t shift = (ref.ring - block.ring) * (microbatches_.slots - 1);
     int64_t lowest = ref.offset + std::min<int64_t>(advance, 0) +

@@ -148,21 +148,18 @@ static void checkMirror(const Node &node, const ProgramFile &file,
   const StateInfo &parameter = file.description.states[found->second];
   bool gathers = gathersLast(parameter, mirror);
   if (!gathers && parameter.shape != mirror.shape)
-    return of.fail(
-        "is a parameter whose shape differs from that of this state, its copy");
+    return of.fail("must be a parameter with the shape of this mirror");
   if (parameter.globalShape != mirror.globalShape ||
       (!gathers && (parameter.shard != mirror.shard ||
                     !(parameter.divisions == mirror.divisions))))
-    return of.fail(
-        "is a parameter whose shard differs from that of this state, its copy");
+    return of.fail("must be a parameter with the shard of this mirror");
   if (!isConvertible(parameter.type, mirror.type))
-    return of.fail(
-        "is a parameter whose dtype does not convert to the dtype of "
-        "this state, its copy");
+    return of.fail("must be a parameter whose dtype converts to the dtype of "
+                   "this mirror");
   if (!gathers && parameter.type == mirror.type &&
       file.statePlaces[index].arena == file.statePlaces[found->second].arena)
-    of.fail("is a parameter with the same dtype and arena as this state, its "
-            "copy, expected a different dtype or arena");
+    of.fail("must be a parameter whose dtype or arena differs from that of "
+            "this mirror");
 }
 
 /// Checks a state that stores a factor of an adapter: the adapted weight must

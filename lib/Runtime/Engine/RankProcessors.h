@@ -45,8 +45,7 @@ struct RankProcessors {
   int used = 1;
   /// Number of processors of the machine.
   int online = 1;
-  /// True unless all ranks on this machine are bound to the same set of
-  /// processors.
+  /// True if two ranks on this machine can use different sets of processors.
   bool areBound = false;
 };
 
@@ -56,8 +55,9 @@ struct RankProcessors {
 RankProcessors shareOf(const std::vector<ProcessorRecord> &records, int rank,
                        int online);
 
-/// Exchanges the processors of all ranks, and returns this rank's share of
-/// them. All ranks must call this function.
+/// Finds out from all ranks which processors they may use, and returns this
+/// rank's share of the processors of its machine. All ranks must call this
+/// function.
 Result<RankProcessors> shareProcessors(World &world);
 
 /// Returns a warning if the ranks, with `threads` threads each, need more

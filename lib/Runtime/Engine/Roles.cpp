@@ -88,8 +88,8 @@ Status requireOneRole(const Description &description) {
     return refuse("has " + std::to_string(description.roles.size()) + " roles");
   const RoleInfo &role = description.roles.front();
   if (role.ranks != 1)
-    return refuse("has a role, " + inQuotes(role.name) + ", with " +
-                  std::to_string(role.ranks) + " ranks");
+    return refuse("has " + std::to_string(role.ranks) + " ranks in the role " +
+                  inQuotes(role.name));
   for (const StateInfo &state : description.states)
     if (!state.isSharded() && !state.isWhole())
       return refuse("has a state, " + inQuotes(state.name) +

@@ -53,7 +53,7 @@ void SegmentReader::readNames() {
   }
 }
 
-/// Adds an occurrence of the segment whose name `name` contains.
+/// Adds an occurrence of a segment. The text of `name` is the segment's name.
 void SegmentReader::addPlace(const Node &name, const SegmentContext &context) {
   std::string text = name.text();
   auto found = indexes_.find(text);

@@ -43,7 +43,7 @@ public:
   /// Reads the commands, segments and runs of `program`.
   void read(const ProgramFile &file, int64_t kernelCount, Program &program);
 
-  /// Returns the node of the command with this index in Program::commands.
+  /// Returns the JSON node of the command with this index in Program::commands.
   support::Node command(std::size_t index) const;
   /// Reports an error of the command with this index in Program::commands.
   void fail(std::size_t index, const std::string &problem) const;

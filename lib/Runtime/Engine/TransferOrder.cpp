@@ -139,8 +139,8 @@ private:
 
 } // namespace
 
-/// Returns the accesses of a command, which the first call for the command
-/// computes.
+/// Returns the accesses of a command. Computes them in the first call for the
+/// command; later calls return the stored result.
 const std::vector<KnownAccess> &TransferOrder::accessesAt(std::size_t command) {
   std::optional<std::vector<KnownAccess>> &accesses = accesses_[command];
   if (accesses)
@@ -159,9 +159,8 @@ const std::vector<KnownAccess> &TransferOrder::accessesAt(std::size_t command) {
 /// Returns the bytes of an access. The caller compares them with the source or
 /// the destination of a transfer. `around` lists the slots and states that
 /// contain the first byte of the access; it is used only if the size of the
-/// access is unknown.
-/// `ofTransfer` lists the slots and states that contain the first byte of the
-/// source or destination.
+/// access is unknown. `ofTransfer` lists the slots and states that contain the
+/// first byte of the source or destination.
 Bytes TransferOrder::bytesOf(
     std::size_t command, const abi::SegmentRun &run, const MemoryAccess &access,
     const std::vector<MemoryBlocks::Block> &around,

@@ -7,10 +7,10 @@
 //
 // Implements --stress-copies. The calling thread executes each copy between its
 // start and its wait, at points and in chunks that a seed determines: some
-// copies at once, some as late as possible, and some in several chunks between
-// other commands. A collective over ranks is executed in one piece. If a
-// program reuses memory too early or waits too late, its results depend on the
-// seed. The results of a correct program do not.
+// copies directly at their start, some as late as possible, and some in several
+// chunks between other commands. A collective over ranks is executed in one
+// piece. If a program reuses memory too early or waits too late, its results
+// depend on the seed. The results of a correct program do not.
 //
 //===----------------------------------------------------------------------===//
 

@@ -89,7 +89,8 @@ protected:
   SumCounts sums_;
 };
 
-/// Executes transfers on the calling thread, at the start or at the wait.
+/// Executes transfers on the calling thread, either when they are started or
+/// when they are waited for.
 class SerialTransfers final : public Transfers {
 public:
   enum class When { Start, Wait };

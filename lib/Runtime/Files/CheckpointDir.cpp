@@ -67,7 +67,7 @@ Status settleReplaced(const std::string &path, const std::string &hidden,
   step = step.substr(0, step.find('.'));
   std::string name = "checkpoint-" + std::string(step);
   if (!parseCheckpointName(name))
-    return Status(); // Another program has created it.
+    return Status(); // Another program has created `hidden`.
   std::string old = path + "/" + hidden, target = path + "/" + name;
   std::error_code ignored;
   if (!std::filesystem::exists(target, ignored)) {

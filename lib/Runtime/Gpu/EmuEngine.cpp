@@ -141,7 +141,8 @@ private:
 };
 
 /// Runs the commands of a program in the order of the description. `when`
-/// selects whether transfers are executed at their starts or at their waits.
+/// selects whether a transfer is executed when the program starts it, or when
+/// the program waits for it.
 class OrderedRun {
 public:
   OrderedRun(const EmuProgram &program, EmuExecutor &executor,

@@ -14,8 +14,8 @@
 // destination uninitialised. A reduce-scatter makes its operands uninitialised,
 // because it may overwrite them with partial sums.
 //
-// Each rank has an emulated device of its own. A collective waits for the other
-// ranks on the calling thread.
+// Each rank has an emulated device of its own. In a collective, the calling
+// thread waits for the other ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,9 @@ struct EmuProgram {
   const ProgramInfo &info;
   BufferNames names;
   StreamProgram streams;
-  std::vector<std::vector<ByteRange>> firstTouches; ///< Indexed by action.
+  /// For each action, the bytes that it is the first to access in the lifetime
+  /// of their planned buffer.
+  std::vector<std::vector<ByteRange>> firstTouches;
 };
 
 class EmuExecutor {

@@ -87,7 +87,7 @@ Result<BaseReference> parseBase(const nlohmann::json &json,
               ", expected 32 hexadecimal digits in lower case");
   if (!failure.failed() &&
       (base.path.empty() || base.path.find('\0') != std::string::npos))
-    root.at("path").fail("is not a path");
+    root.at("path").fail("is empty or contains a zero byte, expected a path");
   if (failure.failed())
     return failure.status();
   return base;
@@ -161,7 +161,8 @@ static Result<AdapterSource> openCheckpointed(const std::string &path,
   const nlohmann::json &extra = found->manifest.extra;
   auto base = extra.find("base");
   if (!extra.is_object() || base == extra.end())
-    return Status::badInput(source + " has no adapters");
+    return Status::badInput(
+        source + " has no adapters, expected a checkpoint of adapters");
   Result<BaseReference> reference = parseBase(*base, source);
   if (!reference.ok())
     return reference.status();

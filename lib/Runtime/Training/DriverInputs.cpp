@@ -29,7 +29,8 @@ static bool hasGradients(const Description &description) {
          std::any_of(train->outputs.begin(), train->outputs.end(), isGradient);
 }
 
-/// Returns true if a gradient output may contain only a shard of the gradient.
+/// Returns true if it is possible that a gradient output contains only a shard
+/// of the gradient.
 static bool dividesGradients(const Description &description) {
   const ProgramInfo *train = description.findProgram("train");
   if (!train)

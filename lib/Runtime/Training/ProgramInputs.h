@@ -60,8 +60,8 @@ public:
                              int64_t rows, uint64_t seed, int64_t step,
                              int64_t firstRow = 0);
 
-  /// Sets the loss scale, so that the loss is the sum of the losses of all
-  /// targets of the batch, divided by max(`targets`, 1).
+  /// Sets the factor by which the program multiplies the sum of the losses of
+  /// all targets of the batch: 1 / max(`targets`, 1).
   void writeLossScale(int64_t targets);
 
   /// Writes the inputs of the updates. `gradientScale` is unused unless

@@ -49,8 +49,8 @@ struct Ballot {
 struct RankFact {
   const char *name; ///< In plural, such as "flags".
   uint64_t hash;
-  /// Axes of the mesh. Only ranks with the same indexes on these axes must have
-  /// the same property.
+  /// Axes of the mesh. A rank is compared only with ranks that have the same
+  /// indexes on these axes.
   std::vector<std::string> axes = {};
 };
 

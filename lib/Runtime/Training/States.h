@@ -40,8 +40,9 @@ Status loadWeights(Engine &engine, int rank, const std::string &path,
                    std::vector<std::string> &notes,
                    std::string *hash = nullptr);
 
-/// For each i, reads the state with index indexes[i] from tensors[i], a tensor
-/// in `weights`, which must have the shape that the state has in files.
+/// For each i, reads the state with index indexes[i] from tensors[i]. This
+/// tensor must be in `weights` and must have the shape that the state has in
+/// files.
 Status readStates(Engine &engine, int rank,
                   const support::ModelWeights &weights,
                   const std::vector<size_t> &indexes,

@@ -209,8 +209,8 @@ Status TrainingRun::stopped() const {
                : "; nothing was saved, because --save was not given"));
 }
 
-/// Writes this rank's part of the next batch. Returns the number of targets of
-/// the whole batch.
+/// Writes this rank's part of the next batch to the inputs of the training
+/// program. Returns the number of targets of the whole batch.
 Result<int64_t> TrainingRun::beginStep() {
   if (World *world = ranks_.world())
     world->setStep(progress_.step + 1);

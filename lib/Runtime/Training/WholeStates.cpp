@@ -15,7 +15,7 @@ using namespace kiln::support;
 
 namespace kiln::runtime {
 
-/// Maximum number of bytes of a chunk.
+/// Maximum size in bytes of the part of a tensor that rank 0 collects at once.
 static constexpr int64_t chunkBytes = 4 << 20;
 
 namespace {

@@ -46,8 +46,9 @@ public:
   /// Receives consecutive bytes of a tensor, which are whole elements.
   using Receiver = std::function<Status(const char *data, int64_t bytes)>;
 
-  /// `what` names the purpose in messages about failures of peers. The
-  /// arguments must outlive this object.
+  /// `what` says what the states are read for, such as "the checkpoint", in
+  /// messages about failures of other ranks. The arguments must outlive this
+  /// object.
   WholeStates(Engine &engine, Ranks &ranks, const char *what)
       : engine_(engine), ranks_(ranks), what_(what) {}
 

@@ -200,7 +200,7 @@ FailureOr<RowShape> kiln::readRows(rt::KernelOp kernel) {
   auto rows =
       buildRowProgram(body, (*kernel.getSpace())[0], (*kernel.getSpace())[1]);
   if (failed(rows))
-    return kernel.emitOpError("has no row program");
+    return kernel.emitOpError("cannot be expressed as a row program");
   // Launches pass arguments in the order of LaunchArguments.h, and emitters
   // read them in the order of the program, so the orders must be equal.
   for (auto [i, number] : llvm::enumerate(rows->immediates))

@@ -81,7 +81,7 @@ struct PrintRowProgramsPass
   LogicalResult print(raw_ostream &os, Operation *op, const RowOps &source) {
     const row::RowProgram *program = getAnalysis<RowPrograms>().get(source);
     if (!program)
-      return op->emitOpError("has no row program");
+      return op->emitOpError("cannot be expressed as a row program");
     std::string text;
     llvm::raw_string_ostream stream(text);
     row::print(stream, *program);

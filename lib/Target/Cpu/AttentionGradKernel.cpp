@@ -107,7 +107,7 @@ private:
   int64_t group; ///< Query heads per key head.
   int64_t padded, keyVectors, rowsPerStrip, panelQueries;
   unsigned dqArg;
-  bool splitsHeads; ///< A unit of work is less than a key head.
+  bool splitsHeads; ///< A unit of work is only a part of a key head.
   bool roundsSums;  ///< The type of dk and dv is too narrow for the sums.
   bool keepsSums;   ///< dk and dv of all keys are in scratch memory.
   ScratchLayout layout;
@@ -335,11 +335,9 @@ void AttentionGradEmitter::startSums(Value sum, int64_t rows) {
 /// to zero.
 void AttentionGradEmitter::startTile(Value member, Value first,
                                      Value firstKey) {
-  // This function is called only if a unit of work is a whole key head and the
-  // sums of all keys are not kept in scratch memory. If the results are too
-  // narrow for sums (roundsSums), these sums are kept in scratch memory, except
-  // if there is a single query head with a single panel. In that case, nothing
-  // has been added yet.
+  // This function is called only if a unit of work is a whole key head and
+  // keepsSums is false. If roundsSums is true, the key head then has only one
+  // query head with one panel, so nothing has been added to the tile yet.
   if (roundsSums) {
     startSums(dk, shape.kvTile);
     startSums(dv, shape.kvTile);

@@ -185,7 +185,7 @@ public:
   }
   Value loadVector(Value pointer) { return k.loadVector(pointer, fullType); }
 
-  // Elements of a tensor.
+  // Addresses, loads and stores of elements of a tensor.
   Value inTensor(Value pointer, Value offset) {
     return k.element(pointer, shape.elementType, offset);
   }

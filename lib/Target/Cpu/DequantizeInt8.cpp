@@ -103,7 +103,8 @@ private:
     });
   }
 
-  /// Decodes a row whose first and last block may also belong to other rows.
+  /// Decodes a row. Its first and last block can contain elements of other
+  /// rows, too.
   void decodeParts(Value first) {
     Value end = k.add(first, k.i64Constant(layout.columns));
     Value size = k.i64Constant(layout.block);

@@ -166,7 +166,7 @@ PermuteEmitter::PermuteEmitter(ModuleOp module, StringRef name,
   // If no dimension is left, copy a single element.
   inner = outer.empty() ? Dim{1, 1, 1} : outer.pop_back_val();
   // If a single row is padded to several rows, add an outer dimension of size
-  // one, so that units of work can be slabs.
+  // one, so that each unit of work can be a range of rows (see emitSlabs()).
   if (zeroRows > 1 && outer.empty())
     outer.push_back({1, 0, shape.zeroStride});
   if (inner.dst != 1)
@@ -298,8 +298,8 @@ KernelLaunch PermuteEmitter::emitSlabs() {
   Dim dim = outer.front();
   int64_t firstSlab = shape.dstOffset / dim.dst;
   k.loop(k.begin(), k.end(), 1, [&](Value unit) {
-    // The size of a slab: in elements if the padded tensor is one row,
-    // otherwise in rows.
+    // The size of a slab (a contiguous part of the destination): in elements if
+    // the padded tensor is one row, otherwise in rows.
     int64_t size = zeroRows == 1 ? dim.dst : dim.dst / shape.zeroStride;
     int64_t end = zeroRows == 1 ? zeroColumns : zeroRows;
     Value low = k.mul(unit, number(size));

@@ -12,7 +12,7 @@
 //   y1 = fma(x1, cos, -(x2 sin))   y2 = fma(x2, cos, x1 sin)
 //
 // The inverse negates sin. Both elements are loaded before either is stored, so
-// y may be x.
+// the results can be stored in place of x.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +50,8 @@ KernelLaunch emitRope(ModuleOp module, StringRef name, const RopeShape &shape) {
     Value x = at(k.arg(0), k.mul(row, k.i64Constant(shape.xStride)));
     Value y = at(k.arg(3), k.mul(row, k.i64Constant(shape.yStride)));
 
-    // Rotates 16 elements of each half in all heads.
+    // Rotates up to 16 elements of the first half of each head, together with
+    // the corresponding elements of the second half.
     auto turn = [&](Value j, Value mask) {
       Value offset = k.add(angle, j);
       Value cosine = loadTable(1, offset, mask);

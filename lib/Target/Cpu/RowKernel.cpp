@@ -68,7 +68,8 @@ constexpr int64_t kDecodedAtOnce = 8;
 
 class RowEmitter {
 public:
-  /// `firstImmediate` is the number of immediates before those of the program.
+  /// `firstImmediate` is the number of immediates (scalar arguments) of the
+  /// kernel that precede those of `program`.
   RowEmitter(ModuleOp module, StringRef name, const RowProgram &program,
              ArrayRef<Layout> layouts, unsigned firstImmediate)
       : program(program), plan(row::planSweeps(program)), layouts(layouts),
@@ -95,7 +96,8 @@ public:
 private:
   /// Masks of the vectors of a block; null selects the whole vector.
   using Masks = SmallVector<Value, kVectors>;
-  /// The partial result of reduction i of a sweep for vector v of a block is at
+  /// The partial results of the reductions of a sweep, a loop over the columns
+  /// of a row. The partial result of reduction i for vector v of a block is at
   /// index i * kVectors + v.
   using Partials = SmallVector<Value>;
 
@@ -151,8 +153,8 @@ private:
   unsigned numOperands, firstImmediate;
   KernelBuilder k;
 
-  /// Indexed by node: scalars of Scalar and Row nodes and, in a block, the
-  /// vectors of other nodes.
+  /// Indexed by node: the scalars of Scalar and Row nodes and, while a block of
+  /// columns is emitted, the vectors of the other nodes.
   SmallVector<Value> values;
   /// Indexed by node: Scalar and Row values broadcast to all lanes. Computed
   /// anew for each sweep.
@@ -438,8 +440,8 @@ void RowEmitter::startSweep(int32_t s) {
       spread(store.value);
 }
 
-/// Emits random words and sums of slices, which are computed for a whole block
-/// at once.
+/// Emits random words and sums of slices, which are computed for all columns of
+/// a block together.
 void RowEmitter::emitBlockNodes(Value column, const Masks &masks) {
   blockValues.clear();
   for (NodeId id : elementNodes) {

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// If kilnc sets the module attribute `kiln.attention`, a vendor library may
-// compute attention. The description of the library call is derived from the
-// kernel that the call replaces.
+// If kilnc sets the module attribute `kiln.attention`, the executable is
+// allowed to call a vendor library instead of an attention kernel. The
+// description of the library call is derived from the kernel that the call
+// replaces.
 //
 //===----------------------------------------------------------------------===//
 

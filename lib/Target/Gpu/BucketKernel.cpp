@@ -407,7 +407,8 @@ FailureOr<KernelLaunch> emitBucketEncode(mlir::gpu::GPUModuleOp kernels,
     for (auto [i, x] : llvm::enumerate(kernel.loadGroup(0, place))) {
       SmallVector<Value> found; // Bits of the code, lowest first.
       for (int64_t bit = bits - 1; bit >= 0; --bit) {
-        // For every value of the higher bits, the border that determines `bit`.
+        // `middles` has one border for each value of the bits above `bit`. The
+        // bit is set if x is above the border for the bits found so far.
         SmallVector<double> middles;
         for (int64_t high = 0; high < int64_t(1) << (bits - 1 - bit); ++high)
           middles.push_back(shape.table[(((high << 1) | 1) << bit) - 1]);

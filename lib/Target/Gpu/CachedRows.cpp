@@ -32,12 +32,13 @@
 // threads. If a row does not fit into shared memory, its last tiles stay in the
 // registers of the threads that process them.
 //
-// Sums follow the order of the numerics contract: partial p adds the columns p,
-// p + 64, ... one by one. All threads therefore compute the terms of a tile and
-// store them to shared memory, and 64 threads, one per partial, add them while
-// the others continue with the next tile. Two tile buffers make one barrier per
-// tile sufficient. The term of a column past the end is the neutral element,
-// which for a sum is +0: adding +0 changes no sum that starts with +0.
+// Sums follow the order that docs/design/numerics.md prescribes: partial p adds
+// the columns p, p + 64, ... one by one. All threads therefore compute the
+// terms of a tile and store them to shared memory, and 64 threads, one per
+// partial, add them while the others continue with the next tile. Two tile
+// buffers make one barrier per tile sufficient. The term of a column past the
+// end is the neutral element, which for a sum is +0: adding +0 changes no sum
+// that starts with +0.
 //
 // The maximum is associative, but for zeros of both signs it is not
 // commutative. Maxima may therefore be computed in any grouping that preserves
@@ -60,8 +61,8 @@ using row::Access;
 using row::Kind;
 using row::StoreKind;
 
-/// Loads in flight per thread, and tiles per iteration of a sweep without
-/// reductions.
+/// Loads in flight per thread, and tiles per iteration of a sweep (a loop over
+/// the columns of a row) that has no reductions.
 constexpr int64_t kLoadsAtOnce = 8, kTilesAtOnce = 2;
 
 Value RowEmitter::emitKept(NodeId id, const Position &position) {
@@ -186,8 +187,8 @@ Value RowEmitter::inAdders(size_t i, Value otherwise,
   return branch.getResult(0);
 }
 
-/// Combines the values of a tile that belong to partial `partial`, in column
-/// order. Starts from `initial` if it is not null.
+/// Combines, in column order, the values of a tile that belong to the partial
+/// result with the index `partial`. Starts from `initial` if it is not null.
 Value RowEmitter::combineTile(const Node &node, Value tile, Value partial,
                               Value initial) {
   Value result = initial;
@@ -226,8 +227,8 @@ Value RowEmitter::halvePartials(const Node &node, Value partials) {
   return result;
 }
 
-/// Finishes the reductions of a sweep from the partials that the 64 threads of
-/// each reduction hold.
+/// Finishes the reductions of a sweep (a loop over the columns of a row). Each
+/// reduction has 64 partial results, one in each of 64 threads.
 void RowEmitter::finishKept(ArrayRef<Value> partials) {
   Type type = k.f32();
   auto resultsOf = [&](size_t i) {
@@ -285,7 +286,8 @@ void RowEmitter::emitOrderedSweep() {
   finishKept(combineInOrder(partials, /*inRegisters=*/false));
 }
 
-/// Emits a sweep that has only maxima and no stores.
+/// Emits a sweep (a loop over the columns of a row) that only computes maxima
+/// and stores no results.
 void RowEmitter::emitMaximaSweep() {
   Value group = k.divUnsigned(rowThread, k.i64Constant(kBlock / k.width()));
   Value own = k.mul(laneInGroup(), k.i64Constant(k.width()));

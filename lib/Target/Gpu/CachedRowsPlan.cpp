@@ -37,8 +37,8 @@ constexpr int64_t kMostThreads = 384, kManyThreads = 256, kFewThreads = 128;
 /// Maximum number of column blocks (of 64 columns) of a short row, and of a
 /// medium row.
 constexpr int64_t kShortRow = 32, kMiddleRow = 256;
-/// Maximum bytes of per-column values, so that several blocks fit on a
-/// multiprocessor.
+/// Maximum shared memory for per-column values, so that several thread blocks
+/// fit on a multiprocessor.
 constexpr int64_t kKeptColumnBytes = 64 * 1024;
 /// Row values that only one sweep reads are cached too if all cached values of
 /// the row then take at most this many bytes of shared memory.
@@ -58,7 +58,8 @@ bool isRowLoad(const row::Node &node) {
   return node.kind == Kind::Load && node.space == Space::Full;
 }
 
-/// Returns, for each node, the number of sweeps that read it from memory.
+/// Returns, for each node, the number of sweeps (loops over the columns of a
+/// row) that read it from memory.
 SmallVector<int64_t> countReads(const RowProgram &program,
                                 const row::SweepPlan &sweeps) {
   SmallVector<int64_t> reads(program.nodes.size(), 0);
@@ -68,8 +69,8 @@ SmallVector<int64_t> countReads(const RowProgram &program,
   return reads;
 }
 
-/// Returns the maximum number of reductions per sweep, or -1 if a reduction has
-/// a type other than f32.
+/// Returns the number of reductions in the sweep with the most reductions, or
+/// -1 if a reduction has a type other than f32.
 int64_t mostReductions(const RowProgram &program,
                        const row::SweepPlan &sweeps) {
   size_t most = 0;

@@ -149,7 +149,9 @@ private:
   Type type;
   Alignments alignments;
   Value codes, y;
-  Value group, first; ///< Index of the thread's group and first element.
+  /// The index of the group of up to kGroup elements that this thread decodes,
+  /// and the index of the first of these elements.
+  Value group, first;
 };
 
 } // namespace

@@ -359,7 +359,8 @@ private:
     return op.getAlignment().value_or(naturalAlignment(type));
   }
 
-  /// Inserts the device check before a load or a store.
+  /// Inserts, before a load or a store, the call that reports the access to the
+  /// emulated device.
   template <typename OpTy>
   llvm::Error announce(OpTy op, Value address, Type type, bool isWrite) {
     unsigned space =

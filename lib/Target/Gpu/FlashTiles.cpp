@@ -60,7 +60,8 @@ void FlashTiles::setNumbers(Value newThread) {
 }
 
 Value FlashTiles::renewedThread() {
-  // Each lane shuffles from itself, so the value does not change.
+  // Each lane shuffles from itself, so the value does not change, but compilers
+  // cannot simplify the shuffle.
   return arith::ExtUIOp::create(k.b, k.i64(),
                                 k.shuffleIdx(narrow(thread), narrow(lane)));
 }

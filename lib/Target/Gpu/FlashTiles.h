@@ -25,9 +25,10 @@
 // thread block owns, rows past the end are copies of the last row of the
 // sequence; they do not affect the results of other rows.
 //
-// Of sums and scores, a lane holds rows g and g + 8 of each group of 16, at
-// columns 8 n + 2 t and 8 n + 2 t + 1 for every n, where g = lane / 4 and t =
-// lane % 4. Below, `row` numbers the rows that a lane holds, two per group.
+// A lane holds the elements of sums and scores in rows g and g + 8 of each
+// group of 16 rows, and in columns 8 n + 2 t and 8 n + 2 t + 1 for every n,
+// where g = lane / 4 and t = lane % 4. Below, `row` numbers the rows that a
+// lane holds, two per group.
 //
 //===----------------------------------------------------------------------===//
 

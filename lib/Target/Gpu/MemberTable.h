@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Emitters write kernels for a single launch. If one launch replaces a group of
-// launches, its members, the finished kernel reads its arguments from a table
-// with the arguments of all members:
+// launches (the members of the group), the finished kernel reads its arguments
+// from a table with the arguments of all members:
 //
 //   gpu.func @name(%table: !llvm.ptr {llvm.byval = array<members x
 //                      array<args x ptr<1>>>}, %imm0: i64, ..., %units: i64)

@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Emits each f32 to bf16 conversion as one PTX instruction. If LLVM lowered
-// these conversions, it would narrow the arithmetic whose result is converted
-// and split pairs of elements that are stored together.
+// these conversions, it would narrow the type of the arithmetic that computes
+// the converted values. It would also split pairs of elements that are stored
+// together.
 //
 //===----------------------------------------------------------------------===//
 

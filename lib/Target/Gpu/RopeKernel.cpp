@@ -49,16 +49,16 @@ constexpr int64_t kHeadsAtOnce = 4;
 static int64_t sharesOf(const RopeShape &shape, int64_t parts) {
   int64_t heads = shape.rows / shape.period * shape.heads;
   int64_t bytes = elementBytes(shape.elementType);
-  // Bytes per column of the head dimension at one position: 2 * heads * bytes,
-  // because every head is read and written, and angleBytes for cos and sin.
-  // Each of these two has only headDim / 2 columns, so together they have one
-  // element per column.
+  // At one position, a kernel accesses for each of the headDim columns:
+  //   - 2 * heads * bytes bytes, because every head is read and written;
+  //   - angleBytes bytes of cos and sin. Each of these tables has headDim / 2
+  //     columns, so together they have one element per column.
   int64_t angleBytes = elementBytes(fullPrecision(shape.elementType));
   int64_t warps =
       1 + (2 * heads * bytes + angleBytes) / (angleBytes * kTablesPart);
-  // At most `warps` warps read cos and sin of a position. If the threads of one
-  // share fill only a part of a warp, the warp processes several shares of the
-  // position, and reads cos and sin once for all of them.
+  // At most `warps` warps should read the same elements of cos and sin. If the
+  // threads of one share fill only a part of a warp, the warp processes several
+  // shares of the position, and reads cos and sin once for all of them.
   int64_t shares = warps * std::max<int64_t>(1, kWarp / parts);
   return std::min(shares, heads);
 }
@@ -114,8 +114,8 @@ FailureOr<KernelLaunch> emitRope(mlir::gpu::GPUModuleOp kernels, StringRef name,
       storeWide(k, k.roundTo(y1, type), to);
       storeWide(k, k.roundTo(y2, type), k.element(to, type, half));
     };
-    // Processes the heads first, first + shares, ... that are less than `last`,
-    // `count` heads at a time.
+    // Processes every `shares`-th head of the range [first, last), `count`
+    // heads at a time.
     auto turnHeads = [&](Value first, Value last, int64_t count) {
       k.loop(first, last, count * shares, [&](Value head) {
         SmallVector<Pair> pairs;

@@ -425,9 +425,10 @@ void RowEmitter::preload(ArrayRef<Position> positions) {
     }
 }
 
-/// Emits a sweep at the given positions; `partials` are the partial results of
-/// its reductions. At each position, all loads precede all stores, since a
-/// result may be stored in the memory of an operand (mayShareSlot).
+/// Emits the body of a sweep (a loop over the columns of a row) for the columns
+/// at the given positions; `partials` are the partial results of its
+/// reductions. At each position, all loads precede all stores, since a result
+/// may be stored in the memory of an operand (mayShareSlot).
 void RowEmitter::emitPositions(ArrayRef<Position> positions,
                                MutableArrayRef<Value> partials) {
   SmallVector<SmallVector<Value>> current(

@@ -237,8 +237,8 @@ private:
   /// memory.
   int64_t keptTiles = 0, sharedTiles = 0;
   int64_t keptThreads = 0; ///< Threads that process a cached row.
-  /// Shared memory for each reduction of a sweep: two tiles of terms, and 64
-  /// partial results.
+  /// Shared memory for each reduction of a sweep (a loop over the columns of a
+  /// row): two tiles of terms, and 64 partial results.
   Value keptTerms, keptPartials;
   /// If not null, emitPositions appends the reduction terms of a sweep to this
   /// list instead of combining them.

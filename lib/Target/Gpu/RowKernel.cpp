@@ -41,7 +41,7 @@
 // columns stay in registers between sweeps as far as registers permit, so
 // memory is read once.
 //
-// The partial results of a row reduction follow the numerics contract: thread l
+// RowProgram.h prescribes the 64 partial results of a row reduction. Thread l
 // of a group has partials 4*l to 4*l+3. Tree step s combines the partials p and
 // p XOR s. The steps 32, 16, 8 and 4 thus combine thread l with thread
 // l XOR s/4, and the steps 2 and 1 combine lanes of a thread. (With two columns

@@ -36,40 +36,42 @@ bool hasLoad(const row::RowProgram &program, row::Access access);
 bool hasStore(const row::RowProgram &program, row::StoreKind kind);
 
 /// The form of a row kernel (RowKernel.cpp describes the forms) and its
-/// parameters. A comment that begins with the names of forms describes a member
-/// that only these forms use.
+/// parameters. A comment that begins with "Form" or "Forms" describes a member
+/// that only the named forms use.
 struct RowPlan {
   enum Form { Flat, Scalar, Split, Rows, Kept } form;
   int64_t width = 1;  ///< Adjacent columns per vector of a thread.
-  int64_t spread = 1; ///< Split: vectors per thread, 16 columns apart.
-  int64_t groups = 1; ///< Groups per block; Kept: rows processed at a time.
+  int64_t spread = 1; ///< Form Split: vectors per thread, 16 columns apart.
+  /// Groups per block; in the form Kept, the rows that are processed at a time.
+  int64_t groups = 1;
   int64_t rowsPerGroup = 1; ///< Rows that a group processes one by one.
-  /// Split: rows that a thread loads completely before its first store.
+  /// Form Split: rows that a thread loads completely before its first store.
   int64_t rowsAtOnce = 1;
-  /// Split: all groups of a thread block process the same columns and read
+  /// Form Split: all groups of a thread block process the same columns and read
   /// per-column values from shared memory.
   bool sharesColumns = false;
-  /// Rows: column blocks per tile, or 0 if each group processes its own chunk.
-  /// If not 0, all groups of a thread block process rows of one chunk. After
-  /// each tile, they synchronize and add their column sums in row order.
+  /// Form Rows: column blocks per tile, or 0 if each group processes its own
+  /// chunk. If not 0, all groups of a thread block process rows of one chunk.
+  /// After each tile, they synchronize and add their column sums in row order.
   int64_t tileBlocks = 0;
-  /// Rows: column blocks that a thread loads before it combines any value.
+  /// Form Rows: column blocks that a thread loads before it combines any value.
   int64_t blocksAtOnce = 4;
-  /// Rows: values that depend only on the column are recomputed for each row,
-  /// so that they take no registers between rows.
+  /// Form Rows: values that depend only on the column are recomputed for each
+  /// row, so that they take no registers between rows.
   bool hidesColumns = false;
-  /// Rows: each random counter is evaluated by only one of the threads that
-  /// need its words, and these threads exchange the words.
+  /// Form Rows: each random counter is evaluated by only one of the threads
+  /// that need its words, and these threads exchange the words.
   bool sharesRandom = false;
-  /// Rows, Kept: alignment of column blocks in elements. The first column block
-  /// starts at the last multiple of this value that does not exceed the index
-  /// of the row's first element in memory. If 1, the first column block starts
-  /// with the row.
+  /// Forms Rows and Kept: alignment of column blocks in elements. The first
+  /// column block starts at the last multiple of this value that does not
+  /// exceed the index of the row's first element in memory. If 1, the first
+  /// column block starts with the row.
   int64_t blockAlignment = 1;
   int64_t rowStride = 0; ///< Common row stride if blockAlignment > 1.
-  /// Kept: nodes whose values in the current row are cached in shared memory.
+  /// Form Kept: nodes whose values in the current row are cached in shared
+  /// memory.
   llvm::SmallVector<row::NodeId> kept;
-  /// Kept: number of tiles at the end of a row that are in registers.
+  /// Form Kept: number of tiles at the end of a row that are in registers.
   int64_t registerTiles = 0;
   /// Maximum shared memory for per-column values.
   int64_t stagedBytes = kStagedBytes;

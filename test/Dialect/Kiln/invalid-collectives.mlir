@@ -51,7 +51,7 @@ kiln.program @train(%x: tensor<4xf32>, %y: tensor<8xf32>) attributes {kind = #ki
 
 module attributes {kiln.mesh = {dp = 2 : i64}} {
 kiln.program @train(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{must have as operands all results of one kiln.collective_start, in order}}
+  // expected-error @below {{must have all results of one kiln.collective_start as its operands, in order}}
   %s = kiln.collective_wait %x : tensor<4xf32>
   kiln.return
 }

@@ -364,7 +364,7 @@ kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
 
 kiln.state @w : tensor<4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{has 'kiln.keep' = 1 : i64, but it must be a unit attribute, and only a kiln.read may have it}}
+  // expected-error @below {{has 'kiln.keep' = 1 : i64, but the value must be a unit attribute, and only a kiln.read may have this attribute}}
   %w = kiln.read @w {kiln.keep = 1} : tensor<4xf32>
   kiln.return
 }
@@ -387,7 +387,7 @@ kiln.state @w : tensor<4xf32> {role = #kiln.role<constant>, init = #kiln.splat<v
 // -----
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{has 'kiln.keep' = unit, but it must be a unit attribute, and only a kiln.read may have it}}
+  // expected-error @below {{has 'kiln.keep' = unit, but the value must be a unit attribute, and only a kiln.read may have this attribute}}
   %y = kiln.relu %x {kiln.keep} : tensor<4xf32>
   kiln.return
 }

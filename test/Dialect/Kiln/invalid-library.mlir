@@ -109,7 +109,7 @@ kilnrt.program @train kind<train> {
   %v0 = kilnrt.view %a[0] : memref<2x2xf32>
   %v1 = kilnrt.view %a[0] : memref<2x8xf32>
   %v2 = kilnrt.view %a[0] : memref<8xf32>
-  // expected-error @below {{must have exactly those of the operands 'bias' and 'aux' that its library epilogue uses}}
+  // expected-error @below {{must have an operand 'bias' or 'aux' if, and only if, its library epilogue uses it}}
   kilnrt.gemm on @compute (ro %v0, ro %v1, wo %v1) grid [1, 1] library "dgelu" bias(%v2)
 }
 
@@ -120,7 +120,7 @@ kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<2x2xf32>
   %v1 = kilnrt.view %a[0] : memref<2xf32>
-  // expected-error @below {{must have exactly those of the operands 'bias' and 'aux' that its library epilogue uses}}
+  // expected-error @below {{must have an operand 'bias' or 'aux' if, and only if, its library epilogue uses it}}
   kilnrt.gemm on @compute (ro %v0, ro %v0, wo %v0) grid [1, 1] bias(%v1)
 }
 

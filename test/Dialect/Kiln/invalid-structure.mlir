@@ -114,7 +114,7 @@ kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evalu
 
 // A gemm dispatch whose space is not the shape of the matmul.
 kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
-  // expected-error @below {{of the family 'gemm' must have as 'space' the shape of its matmul, [4, 4]}}
+  // expected-error @below {{of the family 'gemm' must have a 'space' equal to the shape of its matmul, [4, 4]}}
   %y = kiln.dispatch gemm(%x, %x) space [2, 8] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> {
   ^bb0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>):
     %p = kiln.matmul %a, %b : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>

@@ -371,7 +371,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{dims [1, 0] do not increase}}
+  // expected-error @+1 {{dims is [1, 0], expected increasing dimensions}}
   %0 = kiln.broadcast %x dims [1, 0] : tensor<4x8xf32> to tensor<8x4xf32>
   kiln.return
 }
@@ -387,7 +387,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 // -----
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{must have equal element types of 'x' and 'y'}}
+  // expected-error @+1 {{'x' and 'y' must have equal element types}}
   %0 = kiln.broadcast %x dims [0] : tensor<4xf32> to tensor<4x8xf64>
   kiln.return
 }

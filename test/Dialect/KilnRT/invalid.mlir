@@ -40,7 +40,7 @@ kilnrt.program @train kind<train> {
   %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 1]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
   %v1 = kilnrt.view %h[0] : memref<8xf32, #kiln.memory<host>>
-  // expected-error @below {{copies 64 bytes to a destination whose size in bytes is 32}}
+  // expected-error @below {{copies 64 bytes to a destination of 32 bytes, expected equal sizes}}
   kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
   kilnrt.wait %t on @compute
 }

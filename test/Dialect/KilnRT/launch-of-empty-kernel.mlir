@@ -119,7 +119,7 @@ kilnrt.program @train kind<train> {
 
 // -----
 
-// expected-error @below {{has states of 8 bytes in an arena with a height of 4 bytes}}
+// expected-error @below {{reserves 8 bytes for states in an arena of 4 bytes}}
 kilnrt.arena states 8 height 4
 
 // -----
@@ -224,7 +224,7 @@ kilnrt.queue @compute engine host
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 32 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<2x2xf64>
-  // expected-error @below {{has the kernel "avx512", which supports only operands of f32, f16 or bf16, and no library epilogue}}
+  // expected-error @below {{has the kernel "avx512", which supports only operands of f32, f16 or bf16 and does not support library epilogues}}
   kilnrt.gemm on @compute (ro %v0, ro %v0, wo %v0) grid [1, 1] kernel "avx512"
 }
 
@@ -234,6 +234,6 @@ kilnrt.queue @compute engine host
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<2x2xf32>
-  // expected-error @below {{has the kernel "amx", which supports only operands of bf16, and no library epilogue}}
+  // expected-error @below {{has the kernel "amx", which supports only operands of bf16 and does not support library epilogues}}
   kilnrt.gemm on @compute (ro %v0, ro %v0, wo %v0) grid [1, 1] kernel "amx"
 }

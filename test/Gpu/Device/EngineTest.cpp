@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Executes every kind of command individually and as a graph, and compares the
-// results with host computations. Inputs change between runs.
+// Executes every kind of command individually and in a CUDA graph, and compares
+// the results with host computations. Inputs change between runs.
 //
 //===----------------------------------------------------------------------===//
 

@@ -182,8 +182,9 @@ TEST(OffloadPlanner, KeepsTheHostsLimit) {
   EXPECT_EQ(solution.excess, 64);
 }
 
-/// Verifies that plans can be executed, exceed the capacity by the predicted
-/// number of bytes, and take at most the predicted time.
+/// Verifies that plans can be executed, that they exceed the capacity by
+/// exactly the predicted number of bytes (0 if they fit), and that they take at
+/// most the predicted time.
 TEST(OffloadPlanner, RandomPlansHoldWhatTheyPromise) {
   std::mt19937_64 random(20261121);
   int fitting = 0;

@@ -48,8 +48,9 @@ StateProblem makeOneUpdate() {
 }
 
 /// Returns a program with `layers` parameters, which the forward and the
-/// backward pass read. If `joins` is true, the updates follow the norm of all
-/// gradients. Otherwise, each update follows the gradient of its parameter.
+/// backward pass read. If `joins` is true, all updates come after the command
+/// that computes the norm of all gradients. Otherwise, each update comes
+/// directly after the command that computes its gradient.
 StateProblem makeProgram(std::mt19937_64 &random, int32_t layers, bool joins) {
   auto draw = [&](int64_t low, int64_t high) {
     return std::uniform_int_distribution<int64_t>(low, high)(random);

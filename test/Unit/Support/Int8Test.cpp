@@ -110,7 +110,8 @@ TEST(Int8, EqualsThePackedFormat) {
 }
 
 TEST(Int8, OutliersAreTheLargestInputs) {
-  // Inputs 1 and 4 are large, 0 and 3 are equally large, and 2 is small.
+  // Inputs 1 and 4 have the largest magnitudes. Inputs 0 and 3 have equal
+  // magnitudes, and input 2 has the smallest.
   for (int64_t inputs : {0, 1}) {
     SCOPED_TRACE(inputs);
     const float magnitudes[] = {2, 9, 1, 2, 7};
@@ -218,8 +219,8 @@ TEST(Int8, FindsWhatIsNotFinite) {
     }
 }
 
-/// Returns |x dw^T| / |x w^T| for a weight w and the error dw of its encoding,
-/// where each column is an input.
+/// Returns |x dw^T| / |x w^T| for a weight w and the error dw of its encoding.
+/// Each column of x and w belongs to one input.
 double matmulError(const Floats &x, const Floats &w, int64_t inputs,
                    const Int8Options &options) {
   int64_t outputs = int64_t(w.size()) / inputs;

@@ -74,8 +74,8 @@ std::vector<float> outlierColumns() {
   });
 }
 
-/// Returns normally distributed elements, of which sixteen columns, two in each
-/// block, are multiplied by 60.
+/// Returns normally distributed elements. The elements of sixteen columns, two
+/// in each block, are multiplied by 60.
 std::vector<float> hugeColumns() {
   return matrix([](int64_t i) {
     return normal(i, 1) *

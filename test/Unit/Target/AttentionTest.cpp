@@ -320,8 +320,9 @@ TEST(Attention, BfloatsAreRoundedOnce) {
 
 TEST(Attention, GradientsOfBfloatsOverPanelsAreRoundedOnce) {
   checkBfloats({4, 1030, 1, 1, 16, true});         // Three panels per head.
-  checkBfloats({2, 600, 4, 2, 24, false, 0, 192}); // Two heads per key head.
-  checkBfloats({1, 530, 2, 1, 16, true});          // Work of a head is split.
+  checkBfloats({2, 600, 4, 2, 24, false, 0, 192}); // Grouped-query attention.
+  // The work for a key head is split into several units.
+  checkBfloats({1, 530, 2, 1, 16, true});
 }
 
 TEST(Attention, MoreSequencesSameBits) {

@@ -25,8 +25,8 @@ using namespace mlir;
 
 namespace {
 
-/// Declares slots of 64 bytes at consecutive offsets that are live in all
-/// commands.
+/// Declares slots that are live in all commands. Each slot has 64 bytes, and
+/// their offsets are consecutive.
 std::string slots(const std::string &names, int64_t commands) {
   std::string text;
   for (size_t i = 0; i < names.size(); ++i)
@@ -70,8 +70,9 @@ protected:
     context.loadDialect<KilnDialect, rt::KilnRTDialect>();
   }
 
-  /// Returns the launches of a program after kiln-group-launches, in order:
-  /// "neg ab" reads a and writes b. Groups are in brackets.
+  /// Returns the launches of a program after kiln-group-launches, in order,
+  /// with groups in brackets. "neg ab" is a launch of the kernel neg that reads
+  /// slot a and writes slot b.
   std::string grouped(const std::string &program) {
     std::string kernels;
     for (std::string op : {"neg", "exp"})

@@ -16,7 +16,7 @@
 
 namespace kiln::test {
 
-/// Runs all cases that a test adds to `runner` when the test ends.
+/// When a test ends, runs all cases that the test has added to `runner`.
 class RowOps : public testing::Test {
 protected:
   void TearDown() override { runner.runAll(); }

@@ -100,7 +100,7 @@ void call(Kernel kernel, int64_t begin, int64_t end, Buffers &...buffers) {
   kernel(args, nullptr, begin, end, nullptr);
 }
 
-/// Also builds row programs from the text of ops.
+/// Like RowKernel, but can also build a row program from the text of ops.
 class RowFusion : public RowKernel {
 protected:
   row::RowProgram build(const std::string &arguments, const std::string &body,

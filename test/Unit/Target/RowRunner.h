@@ -140,7 +140,8 @@ private:
   std::unique_ptr<RowOnGpu> onGpu;
 };
 
-/// Sizes that cover every kind of tail.
+/// Pairs of a number of rows and a number of columns. They cover every kind of
+/// incomplete vector or block at the end of a row.
 inline const std::vector<std::pair<int64_t, int64_t>> kRaggedSizes = {
     {3, 1}, {2, 7}, {3, 16}, {2, 63}, {2, 64}, {5, 65}, {1, 200}, {4, 1000}};
 

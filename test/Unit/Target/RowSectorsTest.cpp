@@ -21,8 +21,9 @@ using namespace kiln::test;
 
 namespace {
 
-/// The size of GPT-2: 768 columns and 16 sequences of 1,024 tokens. Tests whose
-/// result does not depend on the number of sequences use 4 sequences.
+/// The size of GPT-2: kColumns columns, and kRows rows for 16 sequences of
+/// 1,024 tokens. Tests whose result does not depend on the number of sequences
+/// use kMostSplitRows rows, that is, 4 sequences.
 constexpr int64_t kRows = 16384, kMostSplitRows = 4096, kColumns = 768;
 
 /// The maximum of (sectors that a kernel of `type` accesses) / (sectors that a

@@ -226,8 +226,8 @@ public:
   virtual char *inputData(size_t program, size_t input) = 0;
   virtual char *outputData(size_t program, size_t output) = 0;
 
-  /// Calls body(data) with the bytes of a gradient (isGradient) of the last run
-  /// of a program.
+  /// Calls body(data) with the bytes that a program's last run has written to
+  /// one of its outputs. The output must be a gradient (see isGradient()).
   virtual Status
   readGradient(size_t program, size_t output,
                const std::function<Status(const char *data)> &body) {

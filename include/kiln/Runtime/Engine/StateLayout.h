@@ -77,7 +77,8 @@ public:
     walk(0, range, 0, body);
   }
 
-  /// Returns the number of elements of a range that this rank holds.
+  /// `range` is a range of the whole tensor. Returns how many of its elements
+  /// this rank holds.
   int64_t elementsIn(const ElementRange &range) const {
     int64_t elements = 0;
     forEachRun(range, [&](const ElementRun &run) { elements += run.count; });
@@ -112,9 +113,9 @@ public:
   }
 
 private:
-  /// One division. Of each block of `length` elements, this rank has `part`
-  /// elements: the elements [begin, begin + held) of the block, followed by
-  /// padding.
+  /// One division of the tensor over a mesh axis. Of each block of `length`
+  /// elements, this rank has `part` elements: the elements [begin, begin +
+  /// held) of the block, followed by padding.
   struct Level {
     int64_t length = 0, part = 0, begin = 0, held = 0;
   };

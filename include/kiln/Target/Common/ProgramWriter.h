@@ -75,8 +75,8 @@ struct BuildRecord {
 /// Returns the JSON of a slot: its name, class, location and lifetime.
 llvm::json::Object slotObject(rt::SlotOp slot, const TargetBackend &target);
 
-/// Returns the memory plan (`--emit=plan`): the peak, the memory classes and
-/// the buffers.
+/// Returns the memory plan (`--emit=plan`): the peak, the bytes of each class
+/// of buffers, and the buffers.
 llvm::json::Object writePlan(mlir::ModuleOp scheduled,
                              const TargetBackend &target,
                              const BuildRecord &record);

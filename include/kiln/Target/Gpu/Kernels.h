@@ -31,7 +31,8 @@ struct KernelLaunch {
   int64_t unitsPerBlock = 1; ///< Work units per thread block.
   int64_t threads = 1;       ///< Threads per block.
   int64_t sharedBytes = 0;   ///< Shared memory per block.
-  int64_t tableMembers = 0;  ///< Size of the largest launch group, or 0.
+  int64_t tableMembers = 0;  ///< Maximum number of launches that become one
+                             ///< launch; 0: launches are never grouped.
 };
 
 /// The alignments in bytes of the operands, then of the results, that hold in

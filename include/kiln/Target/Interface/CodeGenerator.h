@@ -34,7 +34,9 @@ struct LaunchGeometry {
   int64_t scratchBytes = 0; ///< Scratch memory per host thread.
   int64_t threads = 0;      ///< Threads per GPU block; 0 for a host function.
   int64_t sharedBytes = 0;  ///< Shared memory per GPU block.
-  int64_t tableMembers = 0; ///< Size of the largest launch group, or 0.
+  /// Number of launches in the largest launch group (launches of this kernel
+  /// that become one launch with a table of arguments); 0 without groups.
+  int64_t tableMembers = 0;
 };
 
 /// The modules that kernels are emitted to. Both members are the same module if

@@ -265,8 +265,8 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
   if (attribute.getName() == kKeepAttr) {
     if (isa<ReadOp>(op) && isa<UnitAttr>(attribute.getValue()))
       return success();
-    return refuse("it must be a unit attribute, and only a kiln.read may "
-                  "have it");
+    return refuse("the value must be a unit attribute, and only a kiln.read "
+                  "may have this attribute");
   }
   if (attribute.getName() == kResidencyAttr)
     return verifyResidency(op, attribute.getValue());

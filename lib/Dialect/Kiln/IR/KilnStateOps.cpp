@@ -194,9 +194,9 @@ LogicalResult StateOp::verify() {
   return success();
 }
 
-/// Checks constraint C5: if the state is a factor of an adapter of rank r, its
-/// shape is [r, inputs] for factor A or [outputs, r] for factor B, where
-/// `inputs` and `outputs` are the sizes of the adapted weight.
+/// Checks constraint C5 of kiln.state: if the state is a factor of an adapter
+/// of rank r, its shape is [r, inputs] for factor A or [outputs, r] for factor
+/// B, where `inputs` and `outputs` are the sizes of the adapted weight.
 static LogicalResult checkAdapter(StateOp state,
                                   SymbolTableCollection &tables) {
   AdapterAttr adapter = state.getAdapterAttr();

@@ -213,7 +213,7 @@ static LogicalResult checkProduct(DispatchOp dispatch) {
                 "arguments, which no other op may use");
   int64_t space[] = {matmul.getM(), matmul.getN()};
   if (!dispatch.getSpace() || *dispatch.getSpace() != ArrayRef(space)) // E2
-    return fail("must have as 'space' the shape of its matmul, ")
+    return fail("must have a 'space' equal to the shape of its matmul, ")
            << toString(space);
   auto yielded = body.getTerminator()->getOperands();
   if (yielded.empty() ||
@@ -362,8 +362,8 @@ static LogicalResult checkToken(Operation *copy) {
   return success();
 }
 
-/// Checks C2 of kiln.copy_out and kiln.copy_in: the source is in memory `from`,
-/// and the result has the same type in memory `to`.
+/// Checks constraint C2 of kiln.copy_out and kiln.copy_in: the source is in
+/// memory `from`, and the result has the same type in memory `to`.
 static LogicalResult checkCopy(Operation *copy, MemorySpace from,
                                MemorySpace to) {
   Type source = copy->getOperand(0).getType(),

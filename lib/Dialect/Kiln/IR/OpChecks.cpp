@@ -91,7 +91,8 @@ LogicalResult checks::checkIncreasing(Operation *op, ArrayRef<int64_t> dims,
       return op->emitOpError("dims contains ")
              << dim << ", expected dimensions of at least 0 and below " << rank;
     if (i > 0 && dims[i - 1] >= dim)
-      return op->emitOpError("dims ") << toString(dims) << " do not increase";
+      return op->emitOpError("dims is ")
+             << toString(dims) << ", expected increasing dimensions";
   }
   return success();
 }

@@ -66,8 +66,9 @@ inline bool isSaneSpace(int64_t rows, int64_t cols) {
 bool isFlat(const RowProgram &program);
 
 /// Texts that state when the nodes and stores of a program are evaluated, such
-/// as "in sweeps 0, 1" or "after sweep 0". The text of a node that is evaluated
-/// before the first sweep is empty.
+/// as "in sweeps 0, 1" or "after sweep 0". A sweep is a loop over the columns
+/// of a row. The text of a node that is evaluated before the first sweep is
+/// empty.
 struct SweepTexts {
   explicit SweepTexts(const RowProgram &program);
   int32_t sweeps;

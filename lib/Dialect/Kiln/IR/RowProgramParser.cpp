@@ -44,9 +44,9 @@ public:
   Expected<RowProgram> run();
 
 private:
-  /// The position of a node or store in the text. Also the text and position of
-  /// the sweeps on its line, the loops over the columns of a row that evaluate
-  /// the node or store.
+  /// The position of a node or store in the text, and the text and position of
+  /// the list of sweeps on its line. These sweeps, which are loops over the
+  /// columns of a row, evaluate the node or store.
   struct Line {
     size_t begin, sweepsAt;
     std::string sweeps;
@@ -182,7 +182,7 @@ bool Parser::parseInteger(int64_t &value) {
   if (digits.empty() || !all_of(digits, isDigit))
     return failAt(at, "an integer");
   if (text.substr(at, digits.size() + isNegative).getAsInteger(10, value))
-    return fail(at, "the integer does not fit 64 bits");
+    return fail(at, "the integer does not fit in 64 bits");
   at += digits.size() + isNegative;
   return true;
 }
@@ -197,7 +197,7 @@ bool Parser::parseNumbered(StringRef prefix, int32_t &number) {
     return failAt(at, "'" + prefix + "' and a number");
   at += prefix.size() + digits.size();
   return !digits.getAsInteger(10, number) ||
-         fail(begin, "the number does not fit 31 bits");
+         fail(begin, "the number does not fit in 31 bits");
 }
 
 bool Parser::parseInput(NodeId &id) {

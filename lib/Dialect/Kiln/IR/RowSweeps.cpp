@@ -6,10 +6,11 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements planSweeps() and the functions that depend on the order of the
-// planned sweeps. mayShareSlot() relies on two rules that code generators
-// follow. First, a load of one value per row is executed before sweep L, where
-// L is the level of the load (SweepPlan::level). Second, within a sweep, all
-// loads at a column are executed before all stores at this column.
+// planned sweeps (loops over the columns of a row). mayShareSlot() relies on
+// two rules that code generators follow. First, a load of one value per row is
+// executed before sweep L, where L is the level of the load (SweepPlan::level).
+// Second, within a sweep, all loads at a column are executed before all stores
+// at this column.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +24,8 @@ namespace kiln::row {
 
 namespace {
 
-/// Marks in `needed` the nodes that sweep `s` evaluates per element in order to
-/// compute `root`.
+/// Sweep `s` is a loop over the columns of a row. Marks in `needed` the nodes
+/// that it evaluates per element in order to compute `root`.
 void mark(const RowProgram &program, const SweepPlan &plan, int32_t s,
           NodeId root, MutableArrayRef<bool> needed) {
   SmallVector<NodeId> work = {root};

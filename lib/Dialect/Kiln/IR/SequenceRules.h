@@ -36,22 +36,22 @@ std::optional<int64_t> commonDim(llvm::ArrayRef<SequenceFact> facts);
 /// contain an Opaque fact, returns it. Otherwise, returns one that names `op`.
 SequenceFact explain(mlir::Operation *op, llvm::ArrayRef<SequenceFact> facts);
 
-/// Returns the fact of the results of an elementwise op, without assuming that
-/// the op is linear.
+/// Returns what is known about the results of an elementwise op (see
+/// Sequences.h), without assuming that the op is linear.
 SequenceFact inferNonlinear(mlir::Operation *op,
                             llvm::ArrayRef<SequenceFact> operands);
 
-/// Returns the fact of an op g that is linear: g(a + b) = g(a) + g(b) for
-/// tuples of operands a and b.
+/// Returns the SequenceFact for the results of a linear op g, for which
+/// g(a + b) = g(a) + g(b) for all tuples of operands a and b.
 SequenceFact inferSum(mlir::Operation *op,
                       llvm::ArrayRef<SequenceFact> operands);
 
 /// Returns a bit mask of the dimensions whose extents are multiples of `batch`.
 uint64_t dividedDims(mlir::RankedTensorType type, int64_t batch);
 
-/// Returns the fact of an op that combines the elements of the last dimension
-/// of its first operand. Operands from `firstPerColumn` on have one element per
-/// column.
+/// Returns the SequenceFact for the results of an op that combines the elements
+/// of the last dimension of its first operand. Operands from `firstPerColumn`
+/// on have one element per column.
 SequenceFact inferRows(mlir::Operation *op, Facts operands,
                        size_t firstPerColumn);
 

@@ -61,7 +61,8 @@ struct StepFacts {
   int64_t zero = 0;
   /// True if micro-batches add to whole gradients in all stages of ZeRO.
   bool wholeGradients = false;
-  /// How ZeRO divides states: by elements, or each whole tensor to one rank.
+  /// How ZeRO divides states: every rank has a part of each tensor, or each
+  /// tensor belongs to a single rank.
   support::ZeroBy by = support::ZeroBy::Elements;
   bool divides() const { return zero > 0; }
   bool hasOwners() const {
@@ -133,7 +134,8 @@ Value StepBuilder::addInput(StringRef name, RankedTensorType type) {
   return program.getArgument(index);
 }
 
-/// Checks that kiln-autodiff split the loss for the micro-batches of all ranks.
+/// Checks that the number of micro-batches for which kiln-autodiff has split
+/// the loss is the number of micro-batches of all ranks together.
 LogicalResult StepBuilder::checkParts() {
   auto split =
       dyn_cast_or_null<IntegerAttr>(program->removeAttr(kMicrobatchesAttr));
@@ -587,11 +589,11 @@ FailureOr<StepFacts> BuildStepPass::readOptions() {
   facts.ranks = ranks->sizeOf(support::dataAxis);
   facts.bucketBytes = bucketBytes;
   if (zero < 0 || zero > 3)
-    return refuse("zero is " + Twine(zero.getValue()) +
+    return refuse("option 'zero' is " + Twine(zero.getValue()) +
                   ", expected a stage of ZeRO from 0 to 3");
   if (zero > 0 && facts.ranks == 1)
-    return refuse("zero divides states over data-parallel ranks, but the mesh "
-                  "has one such rank; set the mesh to dp=N");
+    return refuse("option 'zero' divides states over data-parallel ranks, but "
+                  "the mesh has one such rank; set the mesh to dp=N");
   facts.zero = zero;
   facts.wholeGradients = wholeGradients;
   auto by = support::zeroByNamed(zeroBy);
@@ -607,8 +609,8 @@ FailureOr<StepFacts> BuildStepPass::readOptions() {
       return refuse("sync-every averages the states of data-parallel ranks, "
                     "but the mesh has one such rank; set the mesh to dp=N");
     if (zero > 0)
-      return refuse("sync-every averages whole states, but zero divides states "
-                    "over ranks; set only one of these options");
+      return refuse("option 'sync-every' averages whole states, but 'zero' "
+                    "divides states over ranks; set only one of these options");
     std::swap(facts.ranks, facts.localRanks);
   }
   facts.clip = clip;

@@ -218,8 +218,8 @@ static int64_t columnsOf(Value value) {
   return shape.empty() ? 1 : shape.back();
 }
 
-/// Returns the number of columns of a block. Without slices or heads, all
-/// columns are one block.
+/// Returns the number of columns of a block: ColumnGroup::extent or, if no
+/// slice or attention has set it, the number of all columns.
 static int64_t extentOf(const ColumnGroup &group) {
   return group.extent ? group.extent : columnsOf(group.values.front());
 }
@@ -238,8 +238,8 @@ bool ColumnGroups::choosePart(ColumnGroup &group) {
   return group.part * ranks == group.extent || group.keepsZero;
 }
 
-/// Returns true if the columns of the groups of values with the indexes in
-/// `set` can be divided together.
+/// `set` contains the indexes of groups of values. Returns true if the columns
+/// of all these groups can be divided over the ranks at the same time.
 bool ColumnGroups::canDivide(ArrayRef<int32_t> set) {
   bool hasSource = false, hasSink = false;
   // If the left operand and the result of a matmul were both divided, before or

@@ -31,7 +31,7 @@ static void writeMirrors(ModuleOp module, ArrayRef<WriteOp> writes) {
     }
 }
 
-/// Copies the average that `write` stores to the host. Delays the wait for the
+/// Copies to the host the average that `write` stores. Delays the wait for the
 /// copy, and the write, until the next op that is not a copy, cast or write.
 /// Such an op is, for example, a read of a state that is averaged later.
 static void copyOut(WriteOp write) {

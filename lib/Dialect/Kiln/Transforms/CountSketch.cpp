@@ -113,14 +113,14 @@ private:
   SketchShape shape;
   RankedTensorType type; ///< The type of the matrix.
   std::array<Value, kTables> signs;
-  Value margin; ///< [block, element]: positive if the element is chosen,
-                ///< because its estimate is the largest in the block (in
-                ///< magnitude).
+  /// [block, element]: positive if the element is chosen, because the magnitude
+  /// of its estimate is the largest in the block.
+  Value margin;
   /// For each block: 0, or NaN if an estimate is not finite.
   Value poison;
 };
 
-/// A gradient of the bucket.
+/// A gradient of the bucket (the gradients that the ranks sum together).
 struct Sketched : CompressedGradient {
   StateOp error;
   Value corrected; ///< The gradient plus the error of the previous step.

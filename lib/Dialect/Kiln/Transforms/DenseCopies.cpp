@@ -71,8 +71,8 @@ static Value copyOf(OpBuilder &builder, Value value) {
 // Operands of concats
 //===----------------------------------------------------------------------===//
 
-/// Returns true if the rows of an operand are strided in the result of a
-/// concat.
+/// Returns true if consecutive rows of an operand are not adjacent in the
+/// result of a concat.
 static bool isPitched(ConcatOp concat) {
   auto type = concat.getType();
   return static_cast<int64_t>(concat.getDim()) == type.getRank() - 1 &&

@@ -56,7 +56,8 @@ private:
   /// depend on rows. The entries of sums over ranks (see isRoot()) are empty.
   llvm::MapVector<Operation *, RowDependence> divided;
   DenseMap<Value, Value> shards; ///< This rank's rows of a value.
-  DenseMap<Value, Value> shares; ///< What divided ops read instead of a value.
+  DenseMap<Value, Value> shares; ///< For a value that is equal on all ranks:
+                                 ///< what ops on divided rows read instead.
 };
 
 } // namespace
@@ -165,9 +166,10 @@ Value RowDivider::buildShard(Value whole) {
     part.getResult().setType(shardType(whole));
     return part;
   }
-  // If there is only one sequence, the source has as many rows as `whole`, so
-  // no row occurs twice. Look up rows in such a source only if the source
-  // depends on states alone.
+  // If `whole` repeats the rows of a smaller tensor, the source, this rank
+  // looks up its rows in the source. With only one sequence, the source has as
+  // many rows as `whole`. In this case, look up rows only if the source depends
+  // on states alone and is cheap to compute.
   if (std::optional<RepeatedRows> repeated = findRepeatedRows(whole);
       repeated && (repeated->period < rows || isFixed(repeated->source)))
     return repeatRows(*repeated, whole);
@@ -257,8 +259,10 @@ void RowDivider::divide(Operation *op) {
     cloneFor(op, divided[op], op->getResult(0));
 }
 
-/// Gathers the rows of all ranks for the ops that read a value as a whole. Ops
-/// of different layers are far apart, so each layer gathers the value itself.
+/// Gathers the rows of all ranks for the ops that read a value as a whole. All
+/// readers in one layer share a gather. Readers in different layers are far
+/// apart, so each layer has a gather of its own, and the gathered rows need not
+/// stay in memory from one layer to the next.
 void RowDivider::gather(Value whole) {
   llvm::MapVector<Attribute, SmallVector<OpOperand *>> readers;
   for (OpOperand &use : whole.getUses())

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The backward pass gathers an activation again, so that the gathered tensor of
-// the forward pass need not be kept. The shard that is gathered again is kept,
+// the forward pass need not be kept. For this, the shard of each rank is kept,
 // or recomputed from values that the backward pass reads anyway:
 //
 //   %s = kiln.recompute(%x, ...) { norm }

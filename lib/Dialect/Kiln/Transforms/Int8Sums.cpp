@@ -23,8 +23,8 @@ using namespace kiln;
 
 /// Elements that share a scale.
 static constexpr int64_t kBlock = 256;
-/// Gradients with fewer elements are not compressed: their codes and scales
-/// would take several launches.
+/// Gradients with fewer elements are not compressed, because computing their
+/// codes and scales takes several launches.
 static constexpr int64_t kLeastElements = 4096;
 static constexpr int64_t kLargestCode = 127;
 

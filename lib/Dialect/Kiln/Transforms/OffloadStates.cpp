@@ -83,8 +83,8 @@ private:
   ModuleOp module;
   ProgramOp train;
   OpBuilder builder;
-  /// Updates that run on the host, and updates on the device of states that are
-  /// stored on the host, both in program order.
+  /// `updates` run on the host. `deviceUpdates` run on the device, but their
+  /// states are stored on the host. Both are in program order.
   std::vector<StateUpdate> updates, deviceUpdates;
   /// Parameters that the host updates and that have a mirror, that is, a copy
   /// on the device.
@@ -111,9 +111,9 @@ bool StateOffloader::moveStates() {
     bool moves = found != residencies.end();
     bool onHost = moves && found->second != Residency::Host;
     bool hasMirror = moves && found->second == Residency::Mirrored;
-    // A parameter with a mirror has a copy on the device. A working copy, or a
-    // tensor that is gathered on the device, is itself this copy, so it stays
-    // there.
+    // A parameter with a mirror has a copy on the device. If `used` is a
+    // working copy (which programs read instead of the parameter), or is
+    // gathered on the device, it is itself this copy, so it stays there.
     if (moves && !(hasMirror && (update.copy || update.isGathered)))
       moveToHost(used);
     if (hasMirror && !update.isGathered)
@@ -244,8 +244,9 @@ void StateOffloader::orderUpdates() {
   }
 }
 
-/// Returns true if an update depends on sums over micro-batches in addition to
-/// the gradients that are copied for it, such as on the norm of all gradients.
+/// Returns true if an update depends on sums over micro-batches other than the
+/// gradients that are copied for it. For example, an update with clipping
+/// depends on the norm of all gradients.
 static bool readsOtherSums(Operation *update) {
   SmallVector<Value> values;
   for (Value operand : update->getOperands())
@@ -301,10 +302,10 @@ void StateOffloader::takeShards() {
 /// their global norm, only the wait is moved: the gradient then occupies host
 /// memory until the update, instead of device memory.
 ///
-/// If the gradients are sums over micro-batches, all copies could start at
-/// once. If no update depends on several sums, a copy starts only after the
-/// updates of earlier gradients, so that few gradients are on the host at a
-/// time.
+/// If the gradients are sums over micro-batches, all of them are results of
+/// kiln.microbatches, so all copies could start directly after this op. If no
+/// update depends on several sums, a copy starts only after the updates of
+/// earlier gradients, so that few gradients are on the host at a time.
 void StateOffloader::moveUpdates() {
   ReturnOp end = train.getReturn();
   struct Gradient {
@@ -415,9 +416,9 @@ void StateOffloader::orderDeviceUpdates() {
   }
 }
 
-/// Copies the value that `write` writes to the host, and moves the write to the
-/// end of the program. Returns the wait for the copy, which directly precedes
-/// the write.
+/// Starts a copy to the host of the value that `write` writes. Moves `write` to
+/// the end of the program, and inserts the wait for the copy directly before
+/// it. Returns the wait.
 CopyWaitOp StateOffloader::sendBack(WriteOp write) {
   CopyOutOp copy = beginOut(write.getValue());
   builder.setInsertionPoint(train.getReturn());

@@ -149,7 +149,8 @@ void LayerPartitioner::sumMatmul(MatmulOp matmul) {
   total.replaceAllUsesExcept(add, add);
 }
 
-/// Divides the columns of values between matmuls.
+/// Divides, over the ranks, the columns of the intermediate values between two
+/// matmuls (see ColumnGroups.h), and accordingly the weights of these matmuls.
 void LayerPartitioner::divideColumns(const ColumnGroups &groups) {
   // The ops that compute with heads, each with the number of columns of a head.
   SmallVector<std::pair<Operation *, int64_t>> heads;

@@ -19,9 +19,9 @@
 //
 // `lag` and `lead` are numbers in the attribute (see kOffloadAttr).
 //
-// A state on the host that has a read with `kiln.keep` is copied to the device
-// once. Any other state on the host is copied once for each group of readers
-// that are close together.
+// If a read of a state on the host has the attribute `kiln.keep`, the state is
+// copied to the device once. Any other state on the host is copied once for
+// each group of readers that are close together.
 //
 // Copies of one direction complete in the order in which they start. Copies
 // that start before the same command start in the order of their first readers.
@@ -297,8 +297,9 @@ void CopyPlacer::copyOut(const MarkedValue &marked) {
 
 void CopyPlacer::copyIn(const CopyIn &in) {
   Location loc = in.source.getLoc();
-  // The copy ends before its first reader, which may precede the command at
-  // position `end`.
+  // Wait for the copy before its first reader. This is the command at position
+  // `end`, or an earlier op that does not count as a command, such as a
+  // collective.
   Operation *last = order.inFrontOf(in.end);
   for (const Reader &reader : in.readers)
     if (Operation *op = reader.operand->getOwner();

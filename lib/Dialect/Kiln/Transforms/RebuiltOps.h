@@ -19,11 +19,13 @@ namespace kiln {
 /// Describes how to compute a value again: the ops to run and their inputs.
 struct RebuiltOp {
   mlir::Value residual;
-  /// The operands of the original op with as many elements as `residual`.
+  /// Those operands of the original op that have as many elements as
+  /// `residual`.
   llvm::SmallVector<mlir::Value, 2> sources;
   /// All inputs of the recompute region.
   llvm::SmallVector<mlir::Value, 4> inputs;
-  /// Builds the value from the region's arguments.
+  /// Builds the ops that compute the residual again from the arguments of the
+  /// recompute region. Returns the result.
   std::function<mlir::Value(mlir::OpBuilder &, mlir::ValueRange)> build;
 };
 

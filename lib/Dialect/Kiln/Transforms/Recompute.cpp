@@ -128,7 +128,8 @@ private:
   const StageChain &chain;
   const RecomputeSchedule &schedule;
   size_t next = 0; ///< Index in `schedule` of the run to execute next.
-  /// The live version of each forward value.
+  /// Maps a forward value to its live version, which is the kept or the
+  /// recomputed value. A value that is not in memory has no version.
   DenseMap<Value, Value> versions;
   /// Maps an op to the stages whose backward pass begins at the op.
   DenseMap<Operation *, SmallVector<int64_t>> starts;
@@ -137,8 +138,8 @@ private:
 
 } // namespace
 
-/// Adds the values that the forward pass keeps for the backward pass to
-/// `versions`.
+/// Adds to `versions` the values that the forward pass keeps for the backward
+/// pass.
 void Replayer::keepForward() {
   for (; next < size_t(chain.size()); ++next) {
     const StageRun &run = schedule[next];
@@ -175,9 +176,9 @@ void Replayer::findStarts() {
   }
 }
 
-/// Recomputes forward ops before the op `before`, so that all values in
-/// `wanted` have versions. Results of these ops that are not in `wanted` become
-/// versions if `keep` accepts them.
+/// Recomputes forward ops before the op `before`, so that `versions` contains a
+/// live version (the original or a recomputed copy) of each value in `wanted`.
+/// Adds the versions of other results of these ops if `keep` accepts them.
 void Replayer::repeat(Operation *before, ArrayRef<Value> wanted,
                       llvm::function_ref<bool(Value)> keep) {
   llvm::SetVector<Operation *> ops;

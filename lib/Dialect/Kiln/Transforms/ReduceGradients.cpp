@@ -65,8 +65,8 @@ positionOf(Value value, const DenseMap<Operation *, int64_t> &numbers) {
   return {numbers.lookup(op), inner ? numbers.lookup(inner) : -1};
 }
 
-/// Inserts the collective of a bucket after the last definition of a value of
-/// the bucket.
+/// Inserts the collective that sums the values of a bucket over the ranks.
+/// Inserts it after the definition of the last value of the bucket.
 static Operation *reduceBucket(const Bucket &bucket, StringRef axis) {
   Value last = bucket.values.back();
   OpBuilder builder(last.getContext());
@@ -163,7 +163,7 @@ void kiln::placeReader(OpBuilder &builder, const PlacedValue &gradient,
 void kiln::placeUpdateEarly(OpBuilder &builder, const PlacedValue &gradient,
                             Value entry) {
   Operation *last = gradient.readAfter;
-  if (!last) // The readers are at the end of the program.
+  if (!last) // All readers of the gradient are at the end of the program.
     return;
   for (Operation *reader : entry.getUsers())
     if (!isa<ReturnOp>(reader) && last->isBeforeInBlock(reader))

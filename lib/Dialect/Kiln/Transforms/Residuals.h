@@ -36,8 +36,8 @@ int64_t countSequences(ProgramOp program);
 /// Returns the op that starts the backward pass, or null.
 mlir::Operation *findBackwardPhase(ProgramOp program);
 
-/// Returns the residuals of a program with the backward pass after `phase`.
-/// States and constants are no residuals.
+/// Returns the residuals of a program whose backward pass follows the op
+/// `phase`. States and constants are no residuals.
 ResidualMap findResiduals(ProgramOp program, mlir::Operation *phase);
 
 /// Describes an encoding of a residual, which has `encodedBytes` bytes, for

@@ -122,8 +122,8 @@ bool FiniteAnalysis::hasPole(const Node &node) const {
   }
 }
 
-/// A node whose value does not depend on the row has the same value in padding
-/// rows as in rows that exist, so it is not checked for poles.
+/// Looks for poles only in nodes whose values depend on the row. Any other node
+/// has the same value in padding rows as in rows that exist.
 bool FiniteAnalysis::isFinite() {
   for (const Node &node : program.nodes) {
     bool hasRow = node.space == Space::Row || node.space == Space::Full;

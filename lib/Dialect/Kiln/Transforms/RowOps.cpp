@@ -13,10 +13,11 @@ using namespace kiln;
 /// Added to the squared norm of a row, so that a row of zeros remains zero. The
 /// smallest normal f32 is about 1e-38.
 static constexpr double kLeastSquare = 1e-35;
-/// When a projected row is normalized, this fraction of the squared norm that
-/// the row had before the projection is added to its squared norm, too. If a
-/// row depends linearly on other rows, its projection has only rounding errors,
-/// which are not orthogonal to the other rows. The addend keeps such a row
+/// orthonormalRows() subtracts from a row its projections onto the previous
+/// rows, and then normalizes it. This fraction of the original squared norm is
+/// also added to the squared norm of the difference. If the row depends
+/// linearly on the previous rows, the difference consists only of rounding
+/// errors, which are not orthogonal to those rows. The addend keeps the result
 /// short.
 static constexpr double kLeastPart = 1e-10, kLeastPartF64 = 1e-24;
 

@@ -23,7 +23,7 @@ namespace {
 /// Readers of a parameter that share one all-gather.
 struct Readers {
   LayerAttr layer; ///< The layer of the first reader.
-  int64_t passage; ///< See numberPassages().
+  int64_t passage; ///< Number of layer changes up to the first reader.
   SmallVector<Operation *, 4> ops;
 };
 
@@ -118,8 +118,8 @@ static Operation *firstReaderOf(ArrayRef<Operation *> casts, Block &block) {
   return first ? first : casts.front();
 }
 
-/// Returns the layer of an op, or that of a reader of its results. A cast that
-/// kiln-set-precision adds has no layer.
+/// Returns the layer of an op. If the op has no layer, like the casts that
+/// kiln-set-precision adds, returns the layer of a reader of its results.
 static LayerAttr layerOf(Operation *op) {
   LayerAttr layer = getLayer(op);
   for (Operation *user : op->getUsers())

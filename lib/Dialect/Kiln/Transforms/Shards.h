@@ -52,8 +52,9 @@ mlir::Value concatenate(mlir::OpBuilder &builder, mlir::Location loc,
 mlir::Value totalOverRanks(mlir::OpBuilder &builder, mlir::Value rowSums,
                            llvm::StringRef axis);
 
-/// Joins the shards of all ranks to a tensor of type `whole`. If only one rank
-/// stores the tensor, its owner, only the shard of the owner is used.
+/// Joins the shards of all ranks to a tensor of type `whole`. If `owner` is not
+/// kNoOwner, only the rank `owner` stores the tensor, and its shard is the
+/// whole tensor.
 mlir::Value gatherWhole(mlir::OpBuilder &builder, mlir::Value shard,
                         mlir::RankedTensorType whole, int64_t owner);
 

@@ -9,8 +9,8 @@
 // to a matrix. The cast has only as many elements as a row, so it cannot be
 // fused into the kernel of the addition, which has as many elements as the
 // matrix. This pass moves the cast after the broadcast, so that the cast can be
-// fused. The results do not change, because every element is rounded once,
-// before and after the pass.
+// fused. The results do not change, because a broadcast only copies elements.
+// A cast after it rounds them to the same values as a cast before it.
 //
 //===----------------------------------------------------------------------===//
 

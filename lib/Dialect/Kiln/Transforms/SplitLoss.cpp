@@ -91,7 +91,8 @@ LogicalResult LossSplitter::visitTerm(OpOperand &term) {
         return failure();
     return success();
   case SequenceFact::Kind::PerSequence:
-    return refuse(op, "has a separate result for each sequence");
+    return refuse(op, "has a separate result for each sequence instead of a "
+                      "sum over the sequences");
   case SequenceFact::Kind::Opaque:
     return refuse(fact.op, fact.reason);
   }

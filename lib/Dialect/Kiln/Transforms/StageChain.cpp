@@ -23,8 +23,9 @@ static LayerAttr layerOf(ArrayRef<Operation *> ops) {
   return {};
 }
 
-/// Returns the phase marker, or null if there is none. The marker is in the
-/// block of the program or of its micro-batch loop.
+/// Returns the op kiln.phase, which marks the beginning of the backward pass,
+/// or null if there is none. The op is in the block of the program or of its
+/// micro-batch loop.
 static PhaseOp findPhase(ProgramOp program) {
   PhaseOp phase;
   program.walk([&](PhaseOp op) { phase = op; });
@@ -81,8 +82,8 @@ StageChain::StageChain(ProgramOp program, StageCut cut) {
   findResiduals();
 }
 
-/// Cuts the forward pass after every op after which only one value is live,
-/// that is, computed before the cut and read by a later forward op.
+/// Cuts the forward pass after an op if exactly one value is live at that
+/// point, that is, has been computed and is read by a later forward op.
 void StageChain::findCuts(ArrayRef<Operation *> forward, size_t lossBegin) {
   DenseMap<Operation *, int64_t> order;
   for (auto [i, op] : llvm::enumerate(forward))
@@ -177,8 +178,8 @@ int64_t StageChain::findStageOfFixed(Operation *op) const {
   return isRead ? found : -1;
 }
 
-/// Adds the ops of materializations, which depend only on states and constants,
-/// to their stages.
+/// Adds the ops that compute materializations (residuals that depend only on
+/// states and constants) to the stages of these residuals.
 void StageChain::addMaterializations() {
   llvm::SmallSetVector<int64_t, 8> changed;
   for (Operation *op : llvm::reverse(fixedOps))

@@ -91,8 +91,8 @@ void kiln::addMirrors(ProgramOp train, ArrayRef<StateUpdate> updates,
         /*frozen=*/UnitAttr(), /*adapter=*/AdapterAttr(),
         /*quantized=*/QuantizedAttr(),
         /*shard=*/parameter.getShardAttr());
-    // If the model already has a state with the symbol of the mirror, insert()
-    // renames the mirror.
+    // If the model already has a state with the symbol of the mirror (the
+    // parameter's copy on the device), insert() renames the mirror.
     StringAttr name = symbols.insert(mirror);
     for (ProgramOp program : module.getOps<ProgramOp>())
       for (ReadOp read :

@@ -20,9 +20,9 @@ ReadOp kiln::readOf(Value value) {
 }
 
 /// Returns true if `result`, which is written to `state`, is the updated value
-/// of the state: it is computed in place of (tied to) a read of the state. The
-/// results of dispatches are not tied yet, so a dispatch only has to read the
-/// state.
+/// of the state: it is tied to an operand that reads the state, that is, the op
+/// updates this operand in place. The results of dispatches are not tied yet,
+/// so any result of a dispatch that reads the state is accepted.
 static bool isUpdateOf(OpResult result, FlatSymbolRefAttr state) {
   auto reads = [&](Value operand) {
     ReadOp read = readOf(operand);

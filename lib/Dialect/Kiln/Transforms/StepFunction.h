@@ -45,8 +45,9 @@ class StepFitter {
 public:
   explicit StepFitter(llvm::function_ref<double(double)> f);
 
-  /// Returns the best function with `steps` steps, at most 256. Ties are broken
-  /// in favour of lower borders.
+  /// Returns the function with `steps` steps that has the least error. Among
+  /// functions with equal errors, prefers lower borders. `steps` must be at
+  /// most 256.
   StepFunction fit(int32_t steps) const;
 
 private:

@@ -64,6 +64,7 @@ LogicalResult LevelVerifier::checkWrites(ProgramOp program) {
       return;
     InFlightDiagnostic diagnostic = write.emitOpError("is the second write of ")
                                     << write.getStateAttr();
+    diagnostic << ", expected at most one";
     diagnostic.attachNote(it->second.getLoc()) << "the first write is here";
     result = diagnostic;
   });

@@ -56,8 +56,9 @@ static bool addsOrMoves(Operation *op) {
   return isa_and_nonnull<AddOp>(op) || movesElements(op);
 }
 
-/// Finds the casts from a narrow type to f32 from which a result of the program
-/// is computed by ops that only move or add elements.
+/// Follows the operands of ops backwards from the results of the program,
+/// through ops that only move or add elements, and collects the casts from a
+/// narrow type to f32 that it reaches.
 void Widener::findCasts() {
   SmallVector<Value> work(program.getReturn().getValues());
   DenseSet<Value> seen(work.begin(), work.end());

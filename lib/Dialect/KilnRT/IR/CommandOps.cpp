@@ -278,7 +278,7 @@ static LogicalResult verifyKernel(GemmOp op) {
     return success();
   return op.emitOpError("has the kernel ")
          << op.getKernelAttr() << ", which supports only operands of "
-         << operandTypesOf(kernel) << ", and no library epilogue";
+         << operandTypesOf(kernel) << " and does not support library epilogues";
 }
 
 static LogicalResult verifyLibrary(GemmOp op) {
@@ -288,8 +288,8 @@ static LogicalResult verifyLibrary(GemmOp op) {
            << op.getLibraryAttr() << ", which does not exist";
   if (!!op.getBias() != hasBias(library) || !!op.getAux() != hasAux(library))
     return op.emitOpError(
-        "must have exactly those of the operands 'bias' and 'aux' that its "
-        "library epilogue uses");
+        "must have an operand 'bias' or 'aux' if, and only if, its library "
+        "epilogue uses it");
   if (library == GemmEpilogue::None)
     return success();
   if (op.getBatch() != 1 || op.getAccumulate() != Accumulation::Overwrite ||

@@ -216,12 +216,12 @@ LogicalResult ArenaOp::verify() {
   for (auto [states, height] : {std::pair(getStates(), getHeight()),
                                 std::pair(getHostStates(), getHostHeight())})
     if (height > kMostBytes || states > height) // C1
-      return emitOpError("has states of ")
+      return emitOpError("reserves ")
              << static_cast<int64_t>(states)
-             << " bytes in an arena with a height of "
+             << " bytes for states in an arena of "
              << static_cast<int64_t>(height)
-             << " bytes, expected states <= height <= " << kMostBytes
-             << " bytes";
+             << " bytes, expected an arena of at most " << kMostBytes
+             << " bytes that has room for the states";
   return success();
 }
 
@@ -368,7 +368,9 @@ LogicalResult InputOp::verify() {
   if (declared && declared.getBatchDim() &&
       getTensorType().getRank() == 0) // C2
     return emitOpError("'")
-           << getName() << "' is a scalar, which has no batch dimension";
+           << getName()
+           << "' is declared with batch_dim = 0, but is a scalar, which has no "
+              "dimensions";
   return success();
 }
 

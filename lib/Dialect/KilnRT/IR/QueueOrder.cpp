@@ -37,9 +37,10 @@ namespace {
 /// commands that are known to be complete.
 using Clock = SmallVector<int64_t, 4>;
 
-/// The last command of each queue that read a range of bytes, and the last
-/// command of each queue that wrote the range. `number` is the number of the
-/// command in its queue, or 0 if there is no such command.
+/// The last accesses to a range of bytes. For each queue, `readers` has the
+/// last command of the queue that read the range, and `writers` has the last
+/// one that wrote it. `number` is the number of the command in its queue, or 0
+/// if there is no such command.
 struct Touches {
   struct Entry {
     int64_t number = 0;
@@ -123,7 +124,7 @@ private:
   rt::ProgramOp program;
   int64_t owner; ///< The index of the rank that executes the program.
   DenseMap<StringAttr, unsigned> queues;
-  SmallVector<Clock> knows; ///< Indexed by queue.
+  SmallVector<Clock> knows; ///< The vector clock of each queue.
   Clock issued;
   /// The latest signal of each token or, for a token with an instance per
   /// micro-batch in flight, of each instance.
@@ -180,9 +181,9 @@ LogicalResult QueueOrder::touch(CommandOpInterface command, unsigned queue) {
       continue;
     int64_t begin = static_cast<int64_t>(slot.getOffset()) +
                     slot.getRingStride() * current.slot;
-    // A slot with a ring has an instance for each micro-batch in flight. The
-    // shortened order of micro-batches has fewer micro-batches, which possibly
-    // do not use the last instances. The last instance that they use stands for
+    // A slot with a ring has an instance for each micro-batch in flight. This
+    // check replaces an order of many micro-batches by a shorter order, which
+    // can use fewer instances. The last instance in use therefore stands for
     // itself and for all instances after it.
     auto bytes = static_cast<int64_t>(slot.getBytes());
     if (slot.getRing() && inMicrobatches && current.slot == lastSlot)

@@ -43,8 +43,8 @@ static LogicalResult verifySizes(Operation *op, ViewOp from, ViewOp to) {
   if (from.getExtent() == to.getExtent())
     return success();
   return op->emitOpError("copies ")
-         << from.getExtent()
-         << " bytes to a destination whose size in bytes is " << to.getExtent();
+         << from.getExtent() << " bytes to a destination of " << to.getExtent()
+         << " bytes, expected equal sizes";
 }
 
 /// Verifies that a shard has the element type of the whole tensor, and between

@@ -13,9 +13,9 @@
 // RUN: not kiln-opt %s '--kiln-build-step=mesh=dp=4 zero=4' 2>&1 | FileCheck %s --check-prefix=STAGE
 // RUN: not kiln-opt %s '--kiln-build-step=mesh=dp=4 zero=-1' 2>&1 | FileCheck %s --check-prefix=NEGATIVE
 // RUN: not kiln-opt %s '--kiln-build-step=microbatches=4 zero=1' 2>&1 | FileCheck %s --check-prefix=RANK
-// STAGE: error: zero is 4, expected a stage of ZeRO from 0 to 3
-// NEGATIVE: error: zero is -1, expected a stage of ZeRO from 0 to 3
-// RANK: error: zero divides states over data-parallel ranks, but the mesh has one such rank; set the mesh to dp=N
+// STAGE: error: option 'zero' is 4, expected a stage of ZeRO from 0 to 3
+// NEGATIVE: error: option 'zero' is -1, expected a stage of ZeRO from 0 to 3
+// RANK: error: option 'zero' divides states over data-parallel ranks, but the mesh has one such rank; set the mesh to dp=N
 
 // Parameters are whole. A shard of a matrix with many rows has its columns; the elements of a vector
 // and of a matrix with few rows are divided. A rank has at least one element.

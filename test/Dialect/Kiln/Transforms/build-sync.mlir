@@ -14,7 +14,7 @@
 
 // RANKS: error: sync-every averages the states of data-parallel ranks, but the mesh has one such rank; set the mesh to dp=N
 // NUMBER: error: sync-every is 0, expected a positive number
-// ZERO: error: sync-every averages whole states, but zero divides states over ranks; set only one of these options
+// ZERO: error: option 'sync-every' averages whole states, but 'zero' divides states over ranks; set only one of these options
 // AXIS: error: kiln-build-sync averages the states of data-parallel ranks, but the mesh of the module has no axis 'dp' with several ranks
 // LEAST: error: sync-every is 1, expected at least 2
 

@@ -200,7 +200,7 @@ TEST(RowProgramText, SaysWhereATextIsWrong) {
   EXPECT_EQ(errorOf("module {}"), "1:1: expected 'row_program', got 'module'");
   EXPECT_EQ(errorOf("row_program space [2; 4]"), "1:21: expected ',', got ';'");
   EXPECT_EQ(errorOf("row_program space [2, 99999999999999999999] {"),
-            "1:23: the integer does not fit 64 bits");
+            "1:23: the integer does not fit in 64 bits");
   EXPECT_EQ(errorOf("row_program space [2, x] {"),
             "1:23: expected an integer, got 'x'");
   EXPECT_EQ(errorOf("row_program space [2, 4] sweeps 1 { }"),
@@ -221,7 +221,7 @@ TEST(RowProgramText, SaysWhereATextIsWrong) {
   EXPECT_EQ(line("%1 = neg %1 : full<f32>"),
             "3:12: %1 is not defined above this line");
   EXPECT_EQ(line("%1 = neg %99999999999 : full<f32>"),
-            "3:12: the number does not fit 31 bits");
+            "3:12: the number does not fit in 31 bits");
   EXPECT_EQ(line("%1 = neg %0"), "3:14: expected ':', got the end of the line");
   EXPECT_EQ(line("%1 = neg %0 : whole<f32>"),
             "3:17: expected scalar, row, column or full, got 'whole'");

@@ -286,8 +286,8 @@ TEST(TcpTest, ThePortIsInUse) {
             "cannot listen on port " + std::to_string(other.port()) +
                 " for the other ranks: Address already in use; set KILN_PORT "
                 "to a free port, to the same one for all ranks");
-  // The program that listens on this port is not rank 0 and answers with other
-  // bytes.
+  // The program that listens on this port is not rank 0. It answers with bytes
+  // that rank 0 would not send.
   std::thread answers([&] {
     TcpClock::time_point end = TcpClock::now() + milliseconds(1500);
     std::vector<char> text(64, 'x');
@@ -392,10 +392,10 @@ TEST(TcpTest, FramesThatAreDamaged) {
     const char *message;
   };
   for (const Case &damage :
-       {Case{1, 0, "that rank sent an unknown frame"},
-        Case{0x4b4d5347, -1, "that rank sent a frame of -1 bytes"},
+       {Case{1, 0, "the peer sent an unknown frame"},
+        Case{0x4b4d5347, -1, "the peer sent a frame of -1 bytes"},
         Case{0x4b4d5347, int64_t(1) << 40,
-             "that rank sent a frame of 1099511627776"}}) {
+             "the peer sent a frame of 1099511627776"}}) {
     int port = freePort();
     onEach(2, [&](int rank) {
       TcpOptions options = optionsOf(rank, 2, port);

@@ -468,11 +468,11 @@ TEST_F(AttentionTest, DamagedDescriptions) {
        "1 immediates"},
       {"/imm/1",
        {0, 0},
-       "is not [bits, 0], where bits is the encoding of an f64 scale with 0 < "
-       "scale < 1e6"},
+       "is not [bits, 0], where bits is the bit pattern of an f64 scale with "
+       "0 < scale < 1e6"},
       {"/imm/1/1", 1,
-       "is not [bits, 0], where bits is the encoding of an f64 scale with 0 < "
-       "scale < 1e6"},
+       "is not [bits, 0], where bits is the bit pattern of an f64 scale with "
+       "0 < scale < 1e6"},
       {"/writes",
        {6, 7},
        "are not the indexes of the op's results, expected [3, 4] for attention "

@@ -321,7 +321,8 @@ TEST(BlasLtTest, RefusesEpiloguesElsewhere) {
   expect(wide, with("epilogue", "gelu_bias"), "differs from the type of its");
 }
 
-/// Tests the error if cuBLASLt has no algorithm for an epilogue.
+/// If cuBLASLt proposes no algorithm for a matmul with an epilogue, the error
+/// message names the epilogue.
 TEST(BlasLtTest, NamesAnEpilogueThatIsNotKnown) {
   fakecuda::Settings settings;
   settings.gemmTimes = {};

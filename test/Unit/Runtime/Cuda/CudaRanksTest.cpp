@@ -376,7 +376,8 @@ TEST(CudaRanksTest, EveryCallOfNcclMayFail) {
   }
 }
 
-/// Failures of functions that destroy objects are ignored.
+/// An error of ncclCommDestroy() is ignored, because the function destroys the
+/// communicator even if it returns an error.
 TEST(CudaRanksTest, CommunicatorsAreDestroyedOnce) {
   RankTest test;
   test.change = [](int, fakecuda::Settings &settings) {

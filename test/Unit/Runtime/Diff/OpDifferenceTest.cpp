@@ -51,7 +51,8 @@ TEST(OpDifferenceTest, RecomputedValuesAreTheSameValues) {
 }
 
 TEST(OpDifferenceTest, ValuesThatOnlyOneSideHasArePassedOver) {
-  // A writes the matmul and then its sum with the bias; B writes only the sum.
+  // Executable A (the first list) writes the matmul and then its sum with the
+  // bias. Executable B writes only the sum.
   auto found =
       firstDifferentOp({op("a", "product"), op("a", "sum"), op("b", "2")},
                        {op("a", "sum"), op("x", "4"), op("b", "3")});

@@ -28,7 +28,7 @@ namespace {
 
 constexpr int64_t tableElements = vocabulary * width;
 
-/// Indexes of commands in "evaluate".
+/// Indexes of commands in the program "evaluate".
 constexpr std::size_t sumIndex = 0, waitIndex = 1;
 
 Json describeRanks(int64_t ranks) {
@@ -212,9 +212,9 @@ Json describeOverlap() {
 }
 
 /// Runs the program "evaluate", which sums the parameters over the ranks, on
-/// two ranks with different parameters, and checks the sums. With `stress`, the
-/// ranks execute sums at random points, which differ between the ranks. Returns
-/// the losses of the ranks.
+/// two ranks with different parameters, and checks the sums. If the seed
+/// `stress` is given, each rank executes every asynchronous sum at a random
+/// point between its start and its wait. Returns the losses of the ranks.
 std::array<double, 2> checkSums(const Json &json,
                                 std::optional<uint64_t> stress) {
   ThreadWorlds worlds(2);
@@ -246,7 +246,9 @@ std::array<double, 2> checkSums(const Json &json,
     std::optional<SumCounts> sums = engine.sums(evaluate);
     ASSERT_TRUE(sums.has_value());
     if (!stress)
-      // Each rank sends half of the elements of both tables twice.
+      // The two parameters have tableElements floats each. In a ring of two
+      // ranks, each rank sends one half of these elements so that they are
+      // summed, and then the sums of the other half.
       EXPECT_EQ(sums->sentBytes, 2 * 4 * tableElements);
     EXPECT_GT(engine.memory().commScratchBytes, 0);
     losses[std::size_t(world.rank())] =

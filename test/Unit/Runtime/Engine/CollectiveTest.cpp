@@ -31,9 +31,9 @@ namespace {
 constexpr int ranks = 3;
 constexpr int64_t whole = 1000, shard = 334;
 
-/// The offsets of the tensors in elements. The first two states of the toy are
-/// tables: the first contains `scattered` and `gathered`, and the second
-/// contains all others.
+/// The offsets of the tensors in elements. The tensors are stored in the first
+/// two states of the toy model (ToyProgram.h): `scattered` and `gathered` in
+/// the first state, and all others in the second.
 constexpr int64_t scattered = 0, gathered = 1024;
 constexpr int64_t reduced = 0, sumShard = 1024, shardToGather = 2048,
                   copiedShard = 3072;

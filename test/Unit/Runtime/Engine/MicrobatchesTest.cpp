@@ -356,7 +356,7 @@ INSTANTIATE_TEST_SUITE_P(
                "is too large: value + after_first exceeds 64 bits"},
         Damage{"WhenOutside", "/segments/3/commands/0/when", "last",
                "'programs.train.segments[3].commands[0].when' is given, but "
-               "only a command of the micro-batches may have a 'when'"},
+               "only a command in a segment of micro-batches may have 'when'"},
         Damage{"WhenForwardSecond", "/segments/1/commands/0/when", "second",
                "is 'second', expected first or last"},
         Damage{"WhenSecond", "/segments/2/commands/0/when", "second",
@@ -407,8 +407,8 @@ TEST(DamagedMicrobatchesTest, ShortDescriptionsOfLongPrograms) {
 }
 
 TEST(DamagedMicrobatchesTest, ShortDescriptionsOfManyTokens) {
-  // Each copy is started only once, but needs a token for every micro-batch in
-  // flight.
+  // Each copy is started only once, but reserves a token (the number by which a
+  // wait identifies its copy) for every micro-batch in flight.
   Json json = describeOffloaded();
   Json &evaluate = json["programs"]["evaluate"];
   Json commands = Json::array();

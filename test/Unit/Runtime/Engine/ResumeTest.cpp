@@ -112,7 +112,8 @@ TEST_F(ResumeTest, AFlagThatIsGivenWinsAndThatIsSaid) {
   EXPECT_EQ(trajectory["schedule"]["min_lr"], 0.125);
   EXPECT_EQ(trajectory["grad_clip"], 0.0);
   EXPECT_EQ(trajectory["steps"], 9);
-  // A schedule without an end does not inherit options of the old schedule.
+  // A constant schedule does not inherit --min-lr, an option of the cosine
+  // schedule in the checkpoint.
   outcome = runToy(
       {data(), resume(), save(), "--steps=10", "--lr-schedule=constant"});
   ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
@@ -380,8 +381,8 @@ TEST_F(ResumeTest, ARunThatDoesNotTrainKeepsTheTrajectory) {
   Json trajectory = manifestOf(path("sgd/checkpoint-4"))["trajectory"];
   EXPECT_EQ(trajectory["optimizer"][0]["name"], "sgd");
   EXPECT_EQ(trajectory["schedule"]["kind"], "linear");
-  // Do not replace a checkpoint if it is the only one that contains the states
-  // of the old optimizer.
+  // A run must not replace a checkpoint that may be the only one with the
+  // states of the old optimizer.
   std::string before =
       readFile(path("save/checkpoint-4/optimizer.safetensors"));
   for (const std::string &from : {path("save"), path("save/checkpoint-4/")}) {

@@ -75,7 +75,8 @@ TEST(RolesTest, ReadsRolesAndShards) {
   EXPECT_TRUE(head.isWhole());
 }
 
-/// Returns the error message of an engine that supports one rank.
+/// Returns the message with which an engine for a single rank rejects a
+/// description, or "" if it accepts the description.
 std::string refusal(const Json &description) {
   Result<std::unique_ptr<Engine>> engine = toy::makeEngine(description);
   if (engine.ok())
@@ -93,7 +94,7 @@ TEST(RolesTest, EnginesRunOneRank) {
   Json json = toy::describe();
   json["roles"][0]["ranks"] = 4;
   EXPECT_EQ(refusal(json),
-            "the program description has a role, 'main', with 4 ranks" +
+            "the program description has 4 ranks in the role 'main'" +
                 advice);
   json = toy::describe();
   json["states"][1]["global_shape"] = {toy::width, 2 * toy::vocabulary};

@@ -146,14 +146,16 @@ TEST(ShardedStatesTest, MirrorsAreWholeOrDividedAsTheirParameters) {
             "");
   expectRefusal(
       readMirror(sameButDivided, with(sameButDivided, "arena", "host")),
-      "with the same dtype and arena as this state");
-  expectRefusal(readMirror(whole, sameButDivided), "whose shard differs");
-  expectRefusal(readMirror(half, padded), "whose shard differs");
+      "must be a parameter whose dtype or arena differs from that of this "
+      "mirror");
+  expectRefusal(readMirror(whole, sameButDivided),
+                "with the shard of this mirror");
+  expectRefusal(readMirror(half, padded), "with the shard of this mirror");
   expectRefusal(readMirror(half, with(half, "over", over("pp"))),
-                "whose shard differs");
-  expectRefusal(readMirror(half, whole), "whose shard differs");
+                "with the shard of this mirror");
+  expectRefusal(readMirror(half, whole), "with the shard of this mirror");
   expectRefusal(readMirror(half, with(half, "shape", {elements})),
-                "whose shape differs");
+                "with the shape of this mirror");
 }
 
 // A mirror (a copy of a parameter) may be divided as its parameter is, but
@@ -175,7 +177,7 @@ TEST(ShardedStatesTest, MirrorsMayLackTheLastDivision) {
         std::pair(both, over("dp"))})
     EXPECT_NE(readMirror(divided(parameter), divided(mirror))
                   .message()
-                  .find("'states[4].of' is a parameter whose shard differs"),
+                  .find("'states[4].of' must be a parameter with the shard"),
               std::string::npos);
 }
 

@@ -19,8 +19,9 @@ namespace {
 constexpr int64_t padding = -1;
 
 /// For each element of the part that a rank holds, returns the index of the
-/// element in the whole tensor, or `padding`. Applies one division after the
-/// other, element by element, so that it shares no code with StateLayout.
+/// element in the whole tensor, or `padding`. Divides the elements over one
+/// mesh axis after the other, element by element, so that this function shares
+/// no code with StateLayout.
 std::vector<int64_t> partOf(const StateInfo &state, const Mesh &mesh,
                             int64_t rank) {
   std::vector<int64_t> elements;

@@ -77,9 +77,10 @@ static void sumLoss(char *const *args, const int64_t *imm, int64_t, int64_t,
     loss += as<double>(args[0])[row];
 }
 
-/// Adds each row of d hidden to the row of d E that the token of the row
-/// selects. The arguments are (d hidden, tokens, d E), the immediates are
-/// (rows, width), and a unit of work is a column.
+/// Computes the gradient of the lookup in the table E: adds each row of d
+/// hidden to the row of d E that the token of the row selects. The arguments
+/// are (d hidden, tokens, d E), the immediates are (rows, width), and a unit of
+/// work is a column.
 static void scatter(char *const *args, const int64_t *imm, int64_t begin,
                     int64_t end, char *) {
   for (int64_t row = 0; row < imm[0]; ++row)

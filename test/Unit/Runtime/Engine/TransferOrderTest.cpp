@@ -168,7 +168,8 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"MirrorOfNothing", "/states/4/of", "discarded", "missing"},
         Damage{"MirrorOfDevice", "/states/4/of", "E", "another"},
         Damage{"MirrorOnHost", "/states/4/arena", "host",
-               "a parameter with the same dtype and arena as this state"}),
+               "must be a parameter whose dtype or arena differs from that of "
+               "this mirror"}),
     [](const testing::TestParamInfo<Damage> &info) { return info.param.name; });
 
 TEST(DamagedHostTest, AMirrorIsTheSamePartAsItsParameter) {
@@ -176,20 +177,20 @@ TEST(DamagedHostTest, AMirrorIsTheSamePartAsItsParameter) {
   Json &mirror = json["states"][4];
   const Json shape = mirror["shape"], other = {shape[1], shape[0]};
   mirror["shape"] = mirror["global_shape"] = other;
-  EXPECT_NE(refusal(json).find("'states[4].of' is a parameter whose shape "
-                               "differs from that of this state"),
+  EXPECT_NE(refusal(json).find("'states[4].of' must be a parameter with the "
+                               "shape of this mirror"),
             std::string::npos)
       << refusal(json);
   mirror["shape"] = shape;
   mirror["global_shape"] = {shape[0], 2 * shape[1].get<int64_t>()};
   EXPECT_NE(refusal(json).find(
-                "a parameter whose shard differs from that of this state"),
+                "must be a parameter with the shard of this mirror"),
             std::string::npos)
       << refusal(json);
   mirror["shard"] = {0, shape[1]};
   json["states"][1]["global_shape"] = mirror["global_shape"];
   EXPECT_NE(refusal(json).find(
-                "a parameter whose shard differs from that of this state"),
+                "must be a parameter with the shard of this mirror"),
             std::string::npos)
       << refusal(json);
   json["states"][1]["shard"] = mirror["shard"];

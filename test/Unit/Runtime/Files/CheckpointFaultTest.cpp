@@ -91,7 +91,7 @@ int sweepErrors(int64_t step, int error, int keep) {
           << "call " << call;
     }
     // If the new checkpoint could not be synced, the checkpoint that it
-    // replaces is kept under another name, which is a leftover.
+    // replaces is kept under another name and counts as a leftover.
     bool notSynced = !notes.empty() &&
                      notes[0].find("could not be synced") != std::string::npos;
     if (!notSynced)

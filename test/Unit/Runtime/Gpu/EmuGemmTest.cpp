@@ -36,7 +36,7 @@ const char *nameOf(ElementType type) {
 }
 
 /// Returns a program that computes c = a b^T, c + a b^T, or a b^T plus a bias.
-/// The bias is the first row of b, which must then have the type of c.
+/// The bias is the first row of b. With a bias, b must have the type of c.
 Json describe(const char *kind, ElementType type, ElementType resultType,
               bool accumulates, int64_t workspaceBytes, bool hasBias = false) {
   auto operand = [&](int64_t index, bool trans) {

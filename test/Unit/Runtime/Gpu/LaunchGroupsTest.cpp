@@ -69,6 +69,7 @@ TEST(LaunchGroupsTest, FaultsNameTheMember) {
 }
 
 /// A host kernel reads the bytes that the third launch of a group then writes.
+/// Only the first launch of the group is allowed to wait for the host kernel.
 TEST(LaunchGroupsTest, OnlyTheFirstLaunchIsAfterOthers) {
   Json program = groupedProgram("cuda-emu");
   Json &run = program["programs"]["run"];
@@ -102,7 +103,7 @@ TEST(LaunchGroupsTest, OnlyTheFirstLaunchIsAfterOthers) {
 //===----------------------------------------------------------------------===//
 
 struct Damage {
-  const char *pointer; ///< JSON pointer below the commands of "run".
+  const char *pointer; ///< JSON pointer, relative to the commands of "run".
   Json value;
   const char *message;
 };

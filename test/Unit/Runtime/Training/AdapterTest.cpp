@@ -18,8 +18,8 @@ using Json = nlohmann::json;
 
 namespace {
 
-/// Replaces every value of a document by every hostile value, and checks that
-/// `parse` accepts the result or reports one printable line.
+/// Replaces each value of a document in turn by each of hostileValues(). Checks
+/// that `parse` accepts the result, or returns an error of one printable line.
 void checkMutations(const Json &good,
                     const std::function<Status(const Json &)> &parse) {
   ASSERT_TRUE(parse(good).ok());

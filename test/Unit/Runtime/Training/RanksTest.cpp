@@ -57,8 +57,8 @@ TEST(RanksTest, ARankThatGivesUpIsSeenInTheNextVote) {
       status = Status::error("cannot read the data");
     else
       for (int i = 0; i < 3 && (status.ok() || i == 1); ++i)
-        // Call vote() again after the first error, because a run also continues
-        // after the error of a checkpoint.
+        // Call vote() once more after the first error. A run that could not
+        // save a checkpoint continues, so it also votes again.
         status = ranks.vote("the start", Status()).status();
     EXPECT_FALSE(status.ok());
     Status end = ranks.finish(status);

@@ -94,7 +94,9 @@ TEST(ScheduleTest, SqrtScalingTakesTheRoot) {
   EXPECT_DOUBLE_EQ(Schedule(scaled, 10, 32).rate(0), 0.2);
 }
 
-// See "The rate of the last step" in docs/use/user-guide.md.
+// With N steps, counted from 0, a decay reaches the minimum rate at step N, one
+// step after the last step N - 1. See "The rate of the last step" in
+// docs/use/user-guide.md.
 TEST(ScheduleTest, ADecayReachesItsEndOneStepAfterTheLast) {
   auto rates = [](ScheduleKind kind) {
     ScheduleOptions decay = options(kind);

@@ -217,7 +217,8 @@ TEST(ShardsTest, ARankThatCannotFillMirrorsDoesNotDelayOthers) {
   }
 }
 
-// --check-memory runs a single rank of a program that is for several ranks.
+// --check-memory runs only one rank of a program for several ranks. This rank
+// must fill its part of each mirror (copy of a parameter) without the others.
 TEST(ShardsTest, OneRankFillsItsPartOfMirrors) {
   ShardedEngine part(describeMirrors(2).description());
   ASSERT_TRUE(initialiseStates(part, 0, 7).ok());

@@ -121,7 +121,8 @@ TEST(TensorShardsTest, StatesAndMirrorsArePartsOfTheWhole) {
   });
 }
 
-// --check-memory runs a single rank of a program that is for several ranks.
+// --check-memory runs only one rank of a program for several ranks. This rank
+// must fill its part of each mirror (copy of a parameter) without the others.
 TEST(TensorShardsTest, OneRankFillsItsPartOfMirrors) {
   Mesh mesh = *parseMesh("dp=2,tp=2");
   ShardedEngine part(describeModel(mesh).description());
@@ -183,7 +184,7 @@ TEST(TensorShardsTest, AnyMeshResumes) {
   onRanks("", [&](ShardedEngine &whole, Ranks &) {
     for (const char *mesh : meshes)
       onRanks(mesh, [&](ShardedEngine &part, Ranks &ranks) {
-        // These bytes must not remain, not even in the padding.
+        // Loading must replace all of these bytes, even in the padding.
         for (std::size_t i = 0; i < part.size(); ++i)
           std::memset(part.stateData(i), 0x55, part.bytes(i).size());
         std::vector<std::string> notes;

@@ -155,7 +155,7 @@ TEST(WholeStatesTest, AnyNumberOfRanksResumes) {
     ASSERT_TRUE(initialiseStates(whole, 0, 7).ok());
     for (int64_t size : {1, 2, 3}) {
       onRanks(describe(size), [&](ShardedEngine &engine, Ranks &ranks) {
-        // These initial values must not remain.
+        // The checkpoint must replace these initial values.
         ASSERT_TRUE(initialiseStates(engine, ranks.rank(), 8).ok());
         std::vector<std::string> notes;
         Result<ResumePoint> point = openCheckpoint(path, engine, notes);
@@ -317,9 +317,9 @@ TEST(WholeStatesTest, AReceiverMayFailInTheMiddle) {
       });
 }
 
-// The first rank fails before it reads anything, while the other ranks send
-// their shards. Afterwards, all ranks can end their runs.
-TEST(WholeStatesTest, ARankMayFailBetweenReads) {
+// The first rank fails before it receives any shard, while the other ranks send
+// theirs. Afterwards, all ranks can still end their runs.
+TEST(WholeStatesTest, FirstRankMayFailBeforeItReads) {
   onRanks(describeModel(3), [&](ShardedEngine &engine, Ranks &ranks) {
     WholeStates states(engine, ranks, "the test");
     Status status = ranks.isFirst() ? Status::error("no directory")

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Checks that lowered kernels compute the bits that their text specifies, and
-// that the emulated device detects their errors.
+// Checks that kernels that are written in MLIR compute the specified bits after
+// they are lowered, and that the emulated device detects errors of kernels.
 //
 //===----------------------------------------------------------------------===//
 

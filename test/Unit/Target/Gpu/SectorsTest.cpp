@@ -97,8 +97,8 @@ template <typename T> void rope(int64_t sequences) {
                         }));
 }
 
-/// The kernel reads the tables of cosines and sines once for all heads of all
-/// sequences.
+/// Each read of the tables of cosines and sines is for many heads, so that few
+/// sectors are read repeatedly.
 TEST(GpuSectors, Rope) {
   for (int64_t sequences : {1, 2, 6}) {
     rope<float>(sequences);

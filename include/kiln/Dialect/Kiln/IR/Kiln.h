@@ -41,7 +41,9 @@ inline mlir::RankedTensorType tensorTypeOf(mlir::Value value) {
   return llvm::cast<mlir::RankedTensorType>(value.getType());
 }
 
-/// Result of PrecisionOpInterface::getPrecision.
+/// Result of PrecisionOpInterface::getPrecision. In mixed precision, an op runs
+/// in low precision (Low), in f32 (Full), or in the widest type of its operands
+/// except parameters and constants (Follow).
 enum class Precision { Low, Full, Follow };
 
 /// The values that a compiled op rounds (ReferenceOpInterface::getRounding).
@@ -184,7 +186,7 @@ inline constexpr llvm::StringLiteral kPlanAttr = "kiln.plan";
 /// Module attribute with the residuals that are stored encoded (EncodedAttr).
 inline constexpr llvm::StringLiteral kEncodedAttr = "kiln.encoded";
 
-/// Module attribute with the facts of the source model (DictionaryAttr).
+/// Module attribute with properties of the source model (DictionaryAttr).
 inline constexpr llvm::StringLiteral kModelAttr = "kiln.model";
 
 /// Module attribute of a model with low-rank adapters: their options, as
@@ -195,8 +197,8 @@ inline constexpr llvm::StringLiteral kLoraAttr = "kiln.lora";
 /// axis of the mesh, by name (DictionaryAttr of i64).
 inline constexpr llvm::StringLiteral kMeshAttr = "kiln.mesh";
 
-/// Module attribute: the number of steps from one run of the program of kind
-/// Sync to the next (i64, above 1).
+/// Module attribute: the program of kind Sync, which averages the states of the
+/// ranks, runs once in this number of steps (i64, above 1).
 inline constexpr llvm::StringLiteral kSyncEveryAttr = "kiln.sync_every";
 
 /// Returns the number of ranks of an axis of the mesh of a module, or 0 if the

@@ -49,10 +49,10 @@ mlir::DenseI64ArrayAttr ownersAttr(mlir::MLIRContext *context,
 /// Returns the attribute `owner` of kiln.take_shard: null for kNoOwner.
 mlir::IntegerAttr ownerAttr(mlir::MLIRContext *context, int64_t owner);
 
-/// Maps each value that exists on one rank only to this rank, the owner of the
-/// value. The program that contains the values may be at any level of the
-/// pipeline, from the step level to the dispatched level. Later changes of the
-/// program are not taken into account.
+/// Maps each value that only one rank has to this rank, the owner of the value.
+/// The program that contains the values may be at any level of the pipeline,
+/// from the step level to the dispatched level. Later changes of the program
+/// are not taken into account.
 class Owners {
 public:
   explicit Owners(ProgramOp program);

@@ -70,14 +70,14 @@ enum class Space : uint8_t { Scalar, Row, Column, Full };
 /// program. Each comment gives this element, and the Space of the loaded value
 /// (how the value varies over rows and columns).
 enum class Access : uint8_t {
-  Identity,   ///< Element (r, c): Full.
-  PerRow,     ///< Element r: Row.
-  PerColumn,  ///< Element c: Column.
-  Modulo,     ///< Element (r mod period, c): Full.
-  Gathered,   ///< Element (index, c) with a Row node as index: Full.
-  Scalar,     ///< Element 0: Scalar.
-  RowElement, ///< Element (r, index) with a Row node as index: Row.
-  /// The sum over s < period, in order, of elements (s, r, c): Full.
+  Identity,   ///< Element (r, c). Space: Full.
+  PerRow,     ///< Element r. Space: Row.
+  PerColumn,  ///< Element c. Space: Column.
+  Modulo,     ///< Element (r mod period, c). Space: Full.
+  Gathered,   ///< Element (index, c); a Row node is the index. Space: Full.
+  Scalar,     ///< Element 0. Space: Scalar.
+  RowElement, ///< Element (r, index); a Row node is the index. Space: Row.
+  /// The sum over s < period, in order, of elements (s, r, c). Space: Full.
   SumOfSlices,
 };
 
@@ -213,18 +213,20 @@ struct SweepPlan {
   /// nodes: the number of sweeps that must be complete before the node can be
   /// computed.
   llvm::SmallVector<int32_t, 32> level;
-  /// Indexed by store: the sweep that executes the store. For the store of a
-  /// Row node: the number of sweeps that must be complete before the store.
+  /// Indexed by store: the sweep (a loop over the columns of a row) that
+  /// executes the store. For the store of a Row node: the number of sweeps that
+  /// must be complete before the store.
   llvm::SmallVector<int32_t, 4> storeSweep;
   /// Indexed by node: the store whose result later sweeps read to obtain the
   /// value of the node, or -1 if no such store exists.
   llvm::SmallVector<int32_t, 32> savedBy;
 
-  /// Returns the reductions that sweep `s` computes.
+  /// Returns the reductions that are computed in sweep `s`, a loop over the
+  /// columns of a row.
   llvm::SmallVector<NodeId> reductionsOf(const RowProgram &program,
                                          int32_t s) const;
-  /// Returns true if sweep `s` reads `node` from memory written by an earlier
-  /// sweep.
+  /// Returns true if sweep `s` (a loop over the columns of a row) does not
+  /// compute `node`, but loads the value that an earlier sweep has stored.
   bool isReadBack(NodeId node, int32_t s) const {
     return savedBy[node] >= 0 && storeSweep[savedBy[node]] < s;
   }

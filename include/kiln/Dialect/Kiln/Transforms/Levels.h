@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// docs/design/architecture.md lists the guarantees of each level. A pass may be
-// run alone, on IR that kilnc did not generate. Therefore a pass that relies on
-// the invariant of its input level verifies the invariant.
+// The pipeline lowers the IR from level to level. docs/design/architecture.md
+// lists the invariant of each level. Tools can run a single pass on IR that
+// kilnc did not generate. Therefore a pass that relies on the invariant of its
+// input level verifies the invariant.
 //
 //===----------------------------------------------------------------------===//
 

@@ -31,9 +31,9 @@ llvm::SmallVector<mlir::OpResult> residualsOf(const StageChain &chain);
 /// back precedes the next reader.
 void markOffload(mlir::OpResult value, int64_t lag, int64_t lead);
 
-/// The commands (dispatches, matmuls, micro-batches) of a block at the
-/// dispatched level, in order. The commands of a forward segment are followed
-/// by those of the backward segment.
+/// The commands (dispatches, matmuls, micro-batches) of a block at the level
+/// Dispatched (see Levels.h), in order. The commands of a forward segment are
+/// followed by those of the backward segment.
 class CommandOrder {
 public:
   explicit CommandOrder(mlir::Block &block);
@@ -96,10 +96,10 @@ struct OffloadGap {
 /// some reader is not a command.
 std::optional<OffloadGap> findGap(mlir::Value value, const CommandOrder &order);
 
-/// Visits every value that the commands of a block at the dispatched level
-/// store in memory. `computed` is `value` itself if a matmul computes `value`.
-/// If `value` is a result of a dispatch, `computed` is the value in the body of
-/// the dispatch that the terminator yields as this result.
+/// Visits every value that the commands of a block at the level Dispatched (see
+/// Levels.h) store in memory. `computed` is `value` itself if a matmul computes
+/// `value`. If `value` is a result of a dispatch, `computed` is the value in
+/// the body of the dispatch that the terminator yields as this result.
 void forEachMemoryValue(
     mlir::Block &block,
     llvm::function_ref<void(mlir::Value value, mlir::OpResult computed)> visit);

@@ -76,7 +76,7 @@ class StageChain {
 public:
   /// Builds the chain of a train program, which must be at the level Step or
   /// Planned (see Levels.h). The chain has no stages if the program has no
-  /// backward pass or no cut.
+  /// backward pass or no point at which it can be cut.
   explicit StageChain(ProgramOp program, StageCut cut = StageCut::Everywhere);
 
   llvm::ArrayRef<ForwardStage> stages() const { return chain; }

@@ -87,9 +87,10 @@ struct SegmentExecution {
   int64_t begin = 0, end = 0;
   std::optional<abi::SegmentRun> run;
 };
-/// Returns the executions of a program in order. If `shortened` is set, returns
-/// those of fewer micro-batches. For checks of consecutive segments, the
-/// shorter order is equivalent (see SegmentOrder::shortened()).
+/// Returns the executions of all commands of a program, in order. If
+/// `shortened` is set, returns the executions for fewer micro-batches. Checks
+/// of consecutive segments give the same result for them (see
+/// SegmentOrder::shortened()).
 std::vector<SegmentExecution> executionsOf(ProgramOp program,
                                            bool shortened = false);
 

@@ -93,7 +93,8 @@ def KilnRT_KernelOp : KilnRT_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBloc
   let assemblyFormat = "$sym_name `family` `` `<` custom<KernelKind>($kind) `>` (`epilogue` $epilogue^)? (`space` $space^)? `row_strides` $row_strides attr-dict-with-keyword $body";
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
-    /// Returns the family of the kernel: Row or Kernel.
+    /// Returns Family::Row for a kernel that is generated from a row program,
+    /// and Family::Kernel for a kernel of a single op of another kind.
     ::kiln::Family getFamily() { return ::kiln::familyOfKind(getKind()); }
     /// Returns the op that a kernel of Family::Kernel computes, or null for a
     /// kernel of Family::Row.

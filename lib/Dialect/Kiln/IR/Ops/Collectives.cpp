@@ -246,8 +246,8 @@ static AllReduceOp soleSum(Value value, StringRef axis) {
   return isSole ? sum : AllReduceOp();
 }
 
-/// If a reduce_scatter already computes the shard of type `shard` of the result
-/// of `sum`, returns this shard. Otherwise returns null.
+/// If a reduce_scatter with the operand and the axis of `sum` exists, and its
+/// result has the type `shard`, returns this result. Otherwise returns null.
 static Value shardOfSum(AllReduceOp sum, Type shard) {
   for (Operation *user : sum.getInputs().front().getUsers())
     if (auto scatter = dyn_cast<ReduceScatterOp>(user);
@@ -350,8 +350,8 @@ LogicalResult CollectiveWaitOp::verify() {
                    ? CollectiveStartOp()
                    : getOperand(0).getDefiningOp<CollectiveStartOp>();
   if (!start || !llvm::equal(start.getTokens(), getTokens()))
-    return emitOpError("must have as operands all results of one "
-                       "kiln.collective_start, in order");
+    return emitOpError("must have all results of one kiln.collective_start as "
+                       "its operands, in order");
   return success();
 }
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The reference checks that indices are in bounds, because verifiers cannot
-// check the values of tensors.
+// The reference implementations of the ops check that indices are in bounds,
+// because verifiers cannot check the values of tensors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -248,7 +248,7 @@ LogicalResult ShardPositionsOp::verify() {
            << INT32_MAX;
   if (getY().getType().getNumElements() > INT32_MAX)
     return emitOpError("has a result of type ")
-           << getY().getType() << ", expected less than 2^31 elements";
+           << getY().getType() << ", expected fewer than 2^31 elements";
   return success();
 }
 

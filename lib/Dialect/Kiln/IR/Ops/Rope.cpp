@@ -50,7 +50,8 @@ LogicalResult RopeOp::buildGradient(OpBuilder &builder, ValueRange cotangents,
                                     Wanted wanted, Gradients gradients) {
   if (wanted[1] || wanted[2])
     return emitOpError(
-        "has no derivative with respect to its operands 'cos' and 'sin'");
+        "has no derivative with respect to its operands 'cos' and 'sin', of "
+        "which at least one depends on a trainable state");
   gradients[0] =
       RopeOp::create(builder, getLoc(), getType(), cotangents[0], getCos(),
                      getSin(), getHeads(), getSequences(), !getInverse());

@@ -87,7 +87,7 @@ LogicalResult BroadcastOp::verify() {
              << ", which cannot be broadcast to dimension " << dim
              << " of 'y', whose size is " << to[dim];
   if (getX().getType().getElementType() != getY().getType().getElementType())
-    return emitOpError("must have equal element types of 'x' and 'y'");
+    return emitOpError("'x' and 'y' must have equal element types");
   return success();
 }
 
@@ -215,7 +215,7 @@ LogicalResult ReshapeOp::verify() {
            << from.getNumElements() << " elements and a result of "
            << to.getNumElements() << ", expected equal numbers of elements";
   if (from.getElementType() != to.getElementType())
-    return emitOpError("must have equal element types of 'x' and 'y'");
+    return emitOpError("'x' and 'y' must have equal element types");
   return success();
 }
 
@@ -366,7 +366,7 @@ LogicalResult SliceOp::verify() {
              << offset << ", " << offset + to[i] << ") of dimension " << i
              << ", which has size " << from[i];
   if (getX().getType().getElementType() != getY().getType().getElementType())
-    return emitOpError("must have equal element types of 'x' and 'y'");
+    return emitOpError("'x' and 'y' must have equal element types");
   return success();
 }
 
@@ -434,7 +434,7 @@ LogicalResult PadOp::verify() {
              << low << ", " << low + from[i] << ") of dimension " << i
              << ", which has size " << to[i];
   if (getX().getType().getElementType() != getY().getType().getElementType())
-    return emitOpError("must have equal element types of 'x' and 'y'");
+    return emitOpError("'x' and 'y' must have equal element types");
   return success();
 }
 

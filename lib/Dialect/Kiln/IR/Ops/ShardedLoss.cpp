@@ -57,7 +57,7 @@ namespace {
 /// have in common.
 struct ShardNodes {
   NodeId x, target;
-  ShardRow row;    ///< The column of the target in the logits of this rank.
+  ShardRow row;    ///< Position of the target among this rank's classes.
   NodeId isPadded; ///< True for the columns of padding.
 
   template <typename Op> ShardNodes(RowBuilder &rows, Op op) {

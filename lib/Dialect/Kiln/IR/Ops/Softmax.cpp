@@ -371,7 +371,8 @@ LogicalResult CrossEntropyOp::buildGradient(OpBuilder &builder,
                                             Wanted wanted,
                                             Gradients gradients) {
   if (wanted[2])
-    return emitOpError("has no derivative with respect to its operand 'scale'");
+    return emitOpError("has no derivative with respect to its operand 'scale', "
+                       "which depends on a trainable state");
   CrossEntropyGradOp both;
   Value input = cotangentInput(cotangents[0], *this);
   {
@@ -513,7 +514,8 @@ LogicalResult LinearCrossEntropyOp::buildGradient(OpBuilder &builder,
                                                   Wanted wanted,
                                                   Gradients gradients) {
   if (wanted[3])
-    return emitOpError("has no derivative with respect to its operand 'scale'");
+    return emitOpError("has no derivative with respect to its operand 'scale', "
+                       "which depends on a trainable state");
   LinearCrossEntropyGradOp both;
   Value input = cotangentInput(cotangents[0], *this);
   {
