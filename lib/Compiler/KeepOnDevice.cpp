@@ -27,8 +27,8 @@ using namespace mlir;
 using namespace kiln;
 
 /// The maximum number of proposals (candidate plans) that are changed so that
-/// some states stay on the device for the whole step, and the maximum number of
-/// attempts for each of these proposals.
+/// the device keeps copies of some states for the whole step, and the maximum
+/// number of attempts for each of these proposals.
 static constexpr size_t kKeepBases = 4;
 static constexpr int kKeepRounds = 4;
 

@@ -25,9 +25,9 @@ using namespace mlir;
 using namespace kiln;
 
 /// The ladder of a program is a list of memory budgets for which plans are
-/// made. It has kRungs intervals. It has only kRungs / 2 intervals if the
-/// program is not large (see ProposalMeasurer::isLarge()) and either has more
-/// than kTinyOps ops or offloads activations.
+/// made. It has kRungs intervals, but only kRungs / 2 if the program is not
+/// large (see ProposalMeasurer::isLarge()) and either has more than kTinyOps
+/// ops or offloads activations.
 static constexpr int64_t kTinyOps = 500;
 /// Maximum number of stages of the forward pass for which the policy "poor",
 /// which keeps only the input of the program, is tried.

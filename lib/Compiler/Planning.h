@@ -194,8 +194,8 @@ private:
   /// the best estimate.
   std::optional<RungEstimate> rival;
   /// Set if the planner may store states on the host. `stateless` has the live
-  /// bytes of the program if nothing is recomputed. It does not count states,
-  /// or gradients that wait for their updates. `statelessBytes` are the bytes
+  /// bytes of the program if nothing is recomputed. It counts neither states
+  /// nor gradients that wait for their updates. `statelessBytes` are the bytes
   /// of the states that always stay on the device.
   std::optional<LiveCurve> stateless;
   int64_t statelessBytes = 0;

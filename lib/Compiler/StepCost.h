@@ -40,9 +40,10 @@ using KernelSeconds = std::map<std::pair<llvm::StringRef, MemorySpace>, double>;
 double commandSeconds(mlir::Operation *command, const Machine &machine,
                       KernelSeconds &kernels);
 
-/// Simulates the queues of a program. Each queue that executes kernels, and
-/// each direction of the link, executes its commands one after another and
-/// concurrently with the others, except where a command waits.
+/// Simulates the queues of a program. Each queue that executes kernels, each
+/// direction of the host-device link, and each queue of collectives executes
+/// its commands one after another and concurrently with the others, except
+/// where a command waits.
 class QueueClocks {
 public:
   explicit QueueClocks(const Machine &machine) : machine(machine) {}
@@ -57,9 +58,8 @@ public:
   /// Starts a copy after the commands of the queues `after`.
   void start(Key copy, mlir::ArrayAttr after, double bytes,
              LinkDirection direction);
-  /// Starts a collective. The link `queue` executes it after all collectives
-  /// that were started earlier on `queue`, and after the commands of the queues
-  /// `after`.
+  /// Starts a collective on `queue`. It runs after all collectives that were
+  /// started earlier on `queue`, and after the commands of the queues `after`.
   void startCollective(Key transfer, mlir::Attribute queue,
                        mlir::ArrayAttr after, double seconds);
   /// Blocks a queue until a transfer is complete.

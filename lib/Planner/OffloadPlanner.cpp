@@ -86,7 +86,7 @@ OffloadSolution OffloadPlacer::run(const std::vector<int32_t> &items) {
       place(problem.seconds, problem.outSecondsPerByte, problem.live, out);
 
   // Place the copies to the device in reversed time. There, a copy can start
-  // (Transfer::ready) at the command that needs the value. Its limit
+  // after the command that needs the value (Transfer::ready). Its limit
   // (Transfer::limit) is the last command, in program order, before the value
   // leaves the device.
   in.clear();

@@ -236,10 +236,10 @@ static cl::opt<std::string> quantizeWeights(
     "quantize-weights", cl::cat(category), cl::value_desc("ENCODING"),
     cl::desc("encoding of the frozen weights of linear layers: nf4 (4 bits per "
              "weight), or int8 (8 bits), which takes options, as in "
-             "int8:outliers=16,scales=row; outliers=N stores N inputs of each "
-             "matrix in 16 bits (default: 0), and scales=row stores a scale "
-             "per row instead of one per 64 weights; requires --lora or "
-             "--adapter"));
+             "int8:outliers=16,scales=row; outliers=N stores the weights of N "
+             "input features of each matrix in 16 bits (default: 0), and "
+             "scales=row stores a scale per row instead of one per 64 weights; "
+             "requires --lora or --adapter"));
 static cl::opt<std::string> gemm(
     "gemm", cl::cat(category), cl::init("auto"),
     cl::desc(

@@ -6,10 +6,11 @@
 //===----------------------------------------------------------------------===//
 //
 // Stores the weight matrix of a layer with eight bits per element, after
-// LLM.int8() (arXiv 2208.07339). A fixed number of the inputs of the layer are
-// outliers, and the elements that belong to these inputs are stored with 16
-// bits. Blocks of consecutive elements of the row-major matrix have an f32
-// scale each:
+// LLM.int8() (arXiv 2208.07339). A fixed number of the layer's input features,
+// here called inputs, are outliers. Each input has a column or a row of the
+// matrix; if the input is an outlier, the elements of this column or row are
+// stored with 16 bits. Blocks of consecutive elements of the row-major matrix
+// have an f32 scale each:
 //
 //   value(i) = element i in bf16          if its input is an outlier
 //              scale(i / block) * code(i) otherwise, see UniformCode.h
@@ -39,10 +40,10 @@ namespace kiln::support {
 struct Int8Options {
   /// Elements that share a scale. The last block may be shorter.
   int64_t block = 64;
-  /// Number of inputs whose elements are stored in 16 bits.
+  /// Number of input features of the layer whose weights are stored in bf16.
   int64_t outliers = 0;
-  /// The dimension of the inputs: 0 if each row belongs to an input, and 1 if
-  /// each column does. Must be 0 if there are no outliers.
+  /// The dimension of the input features: 0 if each row of the matrix belongs
+  /// to one, and 1 if each column does. Must be 0 if there are no outliers.
   int64_t inputs = 0;
 };
 
@@ -83,7 +84,7 @@ struct Int8Layout {
   int64_t bytes;
 
   int64_t inputCount() const { return inputs == 0 ? rows : columns; }
-  /// Returns the input to which an element belongs.
+  /// Returns the index of the input feature to which an element belongs.
   int64_t inputOf(int64_t element) const {
     return inputs == 0 ? element / columns : element % columns;
   }
@@ -130,10 +131,11 @@ private:
   Int8Layout layout_;
   char *bytes_;
   int64_t surveyed_ = 0, appended_ = 0;
-  /// The largest magnitude of each input; empty without outliers.
+  /// For each input feature, the largest magnitude of its weights; empty
+  /// without outliers.
   std::vector<float> magnitudes_;
-  /// For each input, its index among the outliers, or -1 if it is not an
-  /// outlier.
+  /// For each input feature, its index among the outliers, or -1 if it is not
+  /// an outlier.
   std::vector<int32_t> slots_;
   std::vector<float> values_; ///< The elements of the current block.
   std::optional<int64_t> firstNonFinite_;

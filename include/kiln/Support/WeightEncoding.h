@@ -40,7 +40,9 @@ void decodeWeight(const char *bytes, const WeightLayout &layout, int64_t first,
 struct WeightEncodingChoice {
   bool isInt8 = false;
   // int8 only:
-  int64_t outliers = 0;   ///< Inputs of each matrix to store in 16 bits.
+  /// Number of input features of each layer whose weights (columns or rows of
+  /// the matrix) are stored in bf16 instead of int8.
+  int64_t outliers = 0;
   bool rowScales = false; ///< A scale per row instead of one per 64 elements.
 };
 

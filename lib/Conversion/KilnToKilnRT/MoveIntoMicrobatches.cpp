@@ -215,7 +215,7 @@ void MicrobatchMover::advanceTransfers() {
   std::vector<Command> ordered, staying;
   ordered.reserve(commands.size());
   int64_t next = 0;
-  /// Appends to `ordered` all commands up to index `last` that it lacks.
+  /// Appends to `ordered` the next commands, up to the one with index `last`.
   auto appendUpTo = [&](int64_t last) {
     for (; next <= last; ++next)
       ordered.push_back(std::move(commands[next]));

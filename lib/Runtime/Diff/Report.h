@@ -52,7 +52,7 @@ struct Finding {
 struct StepFindings {
   int64_t step = 0;
   std::vector<Finding> numbers; ///< Loss and gradient norm.
-  std::vector<Finding> tensors; ///< In the order of computation by model A.
+  std::vector<Finding> tensors; ///< In the order in which A computes them.
   int64_t compared = 0;         ///< Number of compared tensors.
   std::optional<OpDifference> op;
   bool opsWatched = false;

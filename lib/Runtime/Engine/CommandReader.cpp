@@ -554,8 +554,8 @@ Command CommandReader::read(const Node &node) {
     command.token = readToken(node.at("token"));
     if (command.token.ring != 0)
       node.at("token").fail(
-          "is [number, 1], which gives each micro-batch in flight its own "
-          "token, but a collective may be in flight for only one micro-batch "
+          "is [number, 1] (a separate transfer token for each micro-batch in "
+          "flight), but a collective may be in flight for only one micro-batch "
           "at a time: expected a number");
   } else if (kind == "copy_wait") {
     command.kind = Command::Kind::CopyWait;

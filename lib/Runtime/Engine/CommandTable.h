@@ -39,7 +39,7 @@ public:
 
   /// Executes all commands. `observer` may be null. If `transfers` is null,
   /// transfers are executed synchronously at their starts, and carryOutAlone()
-  /// executes collectives.
+  /// executes collectives without other ranks.
   void run(CommandObserver *observer, Transfers *transfers = nullptr);
 
 private:

@@ -61,9 +61,9 @@ void readQueues(const Node &node, ProgramFile &file) {
     for (const Queue &other : file.queues) {
       if (other.name == queue.name)
         name.fail("is " + inQuotes(queue.name) + ", the name of another queue");
-      // Only the link, which executes the copies, may have several queues: the
-      // stream on which a copy runs depends on the direction of the copy, and
-      // not on its queue.
+      // Several queues may have the engine Link, which executes copies and
+      // collectives: the stream on which such a transfer runs depends on its
+      // kind (for copies, their direction), and not on its queue.
       if (other.engine == queue.engine && queue.engine != QueueEngine::Link)
         engine.fail(std::string("is ") + engineName(queue.engine) +
                     ", which is already the engine of queue " +

@@ -29,9 +29,10 @@ void readQueues(const support::Node &node, ProgramFile &file);
 void readQueueUse(const support::Node &node, const ProgramFile &file,
                   Command &command);
 
-/// Sets the transfer kind of each link queue that `program` uses. All transfers
-/// of one queue must be of the same kind, because transfers of different kinds
-/// run independently of each other.
+/// Sets the transfer kind of each queue on which `program` starts transfers
+/// (copies in one direction, or collectives). All transfers of one queue must
+/// be of the same kind, because transfers of different kinds run independently
+/// of each other.
 void findTransferKinds(const SegmentReader &segments, const Program &program,
                        std::vector<Queue> &queues);
 

@@ -120,8 +120,8 @@ Token CommandReader::readToken(const Node &node) const {
     return token;
   }
   if (node.size() != 2) {
-    node.fail("is neither a number nor [number, 1], which gives each "
-              "micro-batch in flight its own transfer token");
+    node.fail("is not a transfer token: expected a number, or [number, 1] if "
+              "each micro-batch in flight has its own token");
     return token;
   }
   Node number = node.element(0), ring = node.element(1);
@@ -132,8 +132,8 @@ Token CommandReader::readToken(const Node &node) const {
   if (token.ring != 1)
     ring.fail("is " + std::to_string(token.ring) + ", expected 1");
   else if (segment_.microbatches == 0)
-    node.fail("is [number, 1], which gives each micro-batch in flight its own "
-              "transfer token, but the segment is not repeated for each "
+    node.fail("is [number, 1] (a separate transfer token for each micro-batch "
+              "in flight), but the segment is not repeated for each "
               "micro-batch: expected a number");
   else if (!checkedAdd<int64_t>(token.number, segment_.slots))
     number.fail("is too large: the numbers of the transfer tokens exceed 64 "

@@ -117,8 +117,8 @@ private:
   bool enter(uint64_t state);
   void leave();
   void leaveCallersProcessor() const;
-  /// Executes pieces until none remain or `share->isSpent()` is true. `share`
-  /// may be null.
+  /// Executes pieces until none remain or, if `share` is not null, until
+  /// `share->isSpent()` is true.
   void work(int thread, uint32_t epoch, ProcessorShare *share);
   bool take(int owner, bool fromFront, uint32_t epoch, Piece &piece);
   /// Starts a loop and returns its epoch, the number of the loop.

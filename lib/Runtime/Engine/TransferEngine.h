@@ -39,8 +39,8 @@ namespace kiln::runtime {
 class TransferEngine final : public Transfers {
 public:
   /// `tokens` is the maximum number of transfer tokens of any program. The
-  /// threads for copies are started only if `hasCopies`. `world` may be null,
-  /// see executeNow().
+  /// threads for copies are started only if `hasCopies`. If `world` is null,
+  /// carryOutAlone() executes collectives without other ranks.
   TransferEngine(const LinkInfo &link, int64_t tokens, bool hasCopies = true,
                  World *world = nullptr);
   ~TransferEngine() override;

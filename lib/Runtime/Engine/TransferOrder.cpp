@@ -49,8 +49,10 @@ struct Transfer {
   std::vector<TransferEnd> ends;
 };
 
-/// Maximum number of comparisons of accesses with transfers in flight, which
-/// limits the time to check a small description of a long program.
+/// Maximum number of comparisons of accesses with transfers in flight; programs
+/// that need more are rejected. Without the limit, the check of a short program
+/// file could take very long, because a program file can describe many executed
+/// commands: segments (lists of commands) can be repeated per micro-batch.
 constexpr int64_t maxComparisons = int64_t(1) << 34;
 
 /// An access of a command.

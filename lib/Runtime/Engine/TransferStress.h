@@ -26,8 +26,8 @@ namespace kiln::runtime {
 
 class StressTransfers final : public Transfers {
 public:
-  /// `tokens` is the maximum number of transfer tokens of any program. `world`
-  /// may be null, see executeNow().
+  /// `tokens` is the maximum number of transfer tokens of any program. If
+  /// `world` is null, carryOutAlone() executes collectives without other ranks.
   StressTransfers(uint64_t seed, int64_t tokens, World *world = nullptr);
 
   void start(const TransferJob &job) override;

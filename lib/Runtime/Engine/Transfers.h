@@ -54,7 +54,8 @@ struct TransferJob {
 };
 
 /// Executes a transfer on the calling thread. A collective is executed with the
-/// other ranks of `world`, or by carryOutAlone() if `world` is null.
+/// other ranks of `world` or, if `world` is null, without other ranks, by
+/// carryOutAlone().
 void executeNow(const TransferJob &job, World *world);
 
 class Transfers {
@@ -95,7 +96,8 @@ class SerialTransfers final : public Transfers {
 public:
   enum class When { Start, Wait };
 
-  /// `world` may be null, see executeNow().
+  /// If `world` is null, carryOutAlone() executes collectives without other
+  /// ranks.
   explicit SerialTransfers(When when, World *world = nullptr)
       : when_(when), world_(world) {}
 

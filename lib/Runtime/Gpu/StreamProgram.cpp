@@ -38,8 +38,9 @@ const char *kiln::runtime::streamName(Stream stream) {
   return "unknown";
 }
 
-/// Returns the stream that executes the commands of a queue, or std::nullopt
-/// for a link queue without transfers.
+/// Returns the stream that executes the commands of a queue. Returns
+/// std::nullopt for a queue of transfers (copies or collectives) on which no
+/// program starts a transfer.
 static std::optional<Stream> streamOf(const Queue &queue) {
   switch (queue.engine) {
   case QueueEngine::Device:
@@ -181,13 +182,12 @@ void Builder::issue(std::size_t index, const abi::SegmentRun &run) {
   StreamAction action;
   action.command = index;
   action.run = run;
-  // A link queue without transfers has no stream. A queue that executes a
-  // command always has a stream.
+  // Only a queue without commands can lack a stream (see streamOf()).
   action.stream = *streamOfQueue(command.queue);
   action.accesses = bytesOf(command, run);
   // In a group of launches, only the first can have an `after` list, because
   // the engine may run the group as one launch. An `after` list contains no
-  // link queues, so that each of its queues has a stream.
+  // queues of transfers, so that each of its queues has a stream.
   for (int64_t queue : command.after)
     requireAll(action.stream, *streamOfQueue(queue));
   addWaits(action);

@@ -11,8 +11,8 @@
 //
 //   compute   the commands of the device queue
 //   host      the commands of the host queue
-//   copy-out  the copies to the host arena, over all links
-//   copy-in   the copies from the host arena, over all links
+//   copy-out  the copies to the host arena, of all queues
+//   copy-in   the copies from the host arena, of all queues
 //   rank      the collectives of all axes of the mesh, which all ranks must
 //             begin in the same order
 //

@@ -23,7 +23,8 @@ std::optional<std::string> fixedValue(const support::Flag &flag,
                                       const Description &description);
 
 /// Returns the error text for a flag of kilnc that was passed to an executable.
-/// The text is a sentence that starts with the flag. `description` may be null.
+/// The text is a sentence that starts with the flag. If `description` is null,
+/// the text does not contain the value of the flag.
 std::string explainFixedFlag(const support::Flag &flag,
                              const Description *description);
 

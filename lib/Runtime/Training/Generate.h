@@ -30,11 +30,11 @@ int64_t sampleToken(std::vector<std::pair<double, int64_t>> &logits,
 
 /// Generates options.generate tokens after options.prompt, each byte of which
 /// is one token. Passes the prompt and the text of each generated token to
-/// `emit`. A token id above 255 has the text <|id|>. `tensors` provides the
-/// values of declared inputs and may be null. Runs with equal seeds generate
-/// equal text. `run` runs the program of `inputs`. Calls `stops` before each
-/// run of the program, and fails with ExitCode::Stopped if it returns true.
-/// Also returns the errors of `stops`, `run` and `emit`.
+/// `emit`. A token id above 255 has the text <|id|>. `tensors` has the values
+/// of the inputs that the model declares; null if it declares none. Runs with
+/// equal seeds generate equal text. `run` runs the program of `inputs`. Calls
+/// `stops` before each run of the program, and fails with ExitCode::Stopped if
+/// it returns true. Also returns the errors of `stops`, `run` and `emit`.
 Status generateText(const std::function<Status()> &run, ProgramInputs &inputs,
                     const Options &options, uint64_t seed,
                     const InputTensors *tensors,

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A unit of work is a row of the weight matrix of a layer. Some inputs of the
-// layer are outliers, whose weights are stored in bf16. The thread that decodes
-// the codes of a row then overwrites the elements that belong to outliers:
+// A unit of work is a row of the weight matrix of a layer. Some input features
+// of the layer are outliers, whose weights are stored in bf16. The thread that
+// decodes the codes of a row then overwrites the elements that belong to
+// outliers:
 //
 //   for row in [begin, end):
 //     for block that overlaps the row:

@@ -9,9 +9,9 @@
 // keys of one head. Thread (ty, tx) holds the scores of queries R*ty ... R*ty +
 // R-1 and keys tx, tx + 16, ..., where R = rowsPerThread(). A reduction over
 // the keys of a query combines first the values of each thread and then the
-// values of 16 lanes, by shuffles, in the order of the CPU target. One Philox
-// counter gives the four random words for a query and the four keys of a thread
-// in a block of 64 keys.
+// values of 16 lanes, by shuffles, in the order of the CPU target. For dropout,
+// one Philox counter gives four random words, which are for one query and the
+// four keys that a thread has in a block of 64 keys.
 //
 // Matmuls process chunks of the head dimension that are staged in shared
 // memory, so any head dimension is supported. There are three matmuls:
@@ -49,7 +49,9 @@ public:
 
   static constexpr int64_t kSide = 16;
   static constexpr int64_t kThreads = kSide * kSide;
-  /// Keys per block of random words.
+  /// Dropout needs one random word per query and key. For a given query, 16
+  /// Philox counters, which give four words each, serve this number of
+  /// consecutive keys.
   static constexpr int64_t kRandomKeys = 64;
 
   /// The rows of one head of one sequence in an argument.

@@ -17,10 +17,10 @@
 //
 // Launch: 256 threads per block, no shared memory; units = ceil(elements / 8).
 // Bytes: every code is read once and every element is written once. Outliers
-// are inputs of the layer; their weights are stored in bf16, too, so that the
-// elements of these weights are written twice. All codes of a thread have the
-// same scale if the size of a block is a multiple of 8. Most threads have no
-// outliers; the others read the indexes from the L1 cache.
+// are input features of the layer. Their weights are stored in bf16, too, so
+// that the elements of these weights are written twice. All codes of a thread
+// have the same scale if the size of a block is a multiple of 8. Most threads
+// have no outliers; the others read the indexes from the L1 cache.
 //
 //===----------------------------------------------------------------------===//
 

@@ -7,10 +7,10 @@
 //
 // Computes which keys a query attends to and which of them are dropped. All
 // threads of a block compute the dropped keys of a tile while the tile loads,
-// and store them as bits in shared memory. One Philox counter gives random
-// words for the keys k, k + 16, k + 32 and k + 48 of a query, which different
-// lanes may need. With the bits in shared memory, each counter of a tile is
-// evaluated only once.
+// and store them as bits in shared memory. One Philox counter gives four random
+// words, which are for the keys k, k + 16, k + 32 and k + 48 of one query.
+// Different lanes may need these words. With the bits in shared memory, each
+// counter of a tile is evaluated only once.
 //
 //===----------------------------------------------------------------------===//
 

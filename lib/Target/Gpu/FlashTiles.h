@@ -80,7 +80,9 @@ public:
   static constexpr int64_t kBlockRows = kWarps * kGroupRows;
   static constexpr int64_t kColumns = 8; ///< Columns of an MMA.
   static constexpr int64_t kPair = 2;    ///< Elements per word.
-  /// Keys per block of random words.
+  /// Dropout needs one random word per query and key. For a given query, 16
+  /// Philox counters, which give four words each, serve this number of
+  /// consecutive keys.
   static constexpr int64_t kRandomKeys = 64;
 
   FlashTiles(GpuBuilder &k, const AttentionShape &shape, Alignments alignments);

@@ -216,11 +216,12 @@ Value RowEmitter::emitSpreadRandom(NodeId id, const Position &position) {
   return words[0];
 }
 
-/// Emits random words that threads share. A thread needs one of the four words
-/// of each of its counters, and the threads 16, 32 and 48 columns away need the
-/// other three. Each of these four threads therefore evaluates one counter, and
-/// a transposition in two shuffle steps distributes the words. With two columns
-/// per thread, the four counters belong to two adjacent column blocks.
+/// Emits random words from Philox counters that threads share. A thread needs
+/// one of the four words of each of its counters, and the threads 16, 32 and 48
+/// columns away need the other three. Each of these four threads therefore
+/// evaluates one counter, and a transposition in two shuffle steps distributes
+/// the words. With two columns per thread, the four counters belong to two
+/// adjacent column blocks.
 Value RowEmitter::emitSharedRandom(NodeId id, const Position &position) {
   constexpr int64_t count = 4;
   int64_t width = k.width(), distance = 16 / width;

@@ -61,8 +61,8 @@ constexpr int64_t kFewThreads = 1 << 15, kSmallBlock = 64;
 /// to kernels without column sums in which rows have elements narrower than f32
 /// and the groups of a thread block share per-column values.
 constexpr int64_t kNarrowRows = 4;
-/// Random words per Philox counter. They are for four columns that are 16
-/// columns apart.
+/// Random words per Philox counter. The four words are for columns c, c + 16,
+/// c + 32 and c + 48 of a row.
 constexpr int64_t kRandomWords = 4;
 /// Loads in flight per thread.
 constexpr int64_t kLoadsAtOnce = 8;

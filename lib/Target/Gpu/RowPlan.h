@@ -42,7 +42,7 @@ struct RowPlan {
   enum Form { Flat, Scalar, Split, Rows, Kept } form;
   int64_t width = 1;  ///< Adjacent columns per vector of a thread.
   int64_t spread = 1; ///< Form Split: vectors per thread, 16 columns apart.
-  /// Groups per block; in the form Kept, the rows that are processed at a time.
+  /// Groups per block; in the form Kept, rows that a block processes at a time.
   int64_t groups = 1;
   int64_t rowsPerGroup = 1; ///< Rows that a group processes one by one.
   /// Form Split: rows that a thread loads completely before its first store.

@@ -492,7 +492,7 @@ kilnrt.program @p kind<train> {
 //===----------------------------------------------------------------------===//
 
 kilnrt.program @train kind<train> {
-  // expected-error @below {{has rings of 1 slot, but segment F1 of the order needs 4, one slot per micro-batch in flight}}
+  // expected-error @below {{has rings of 1 slot, expected at least 4, the maximum number of micro-batches in flight; segment F1 is the first in execution order that has no slot}}
   kilnrt.microbatches 4 order <"all-forward-first"> forward {
   } backward {
   }
@@ -501,7 +501,7 @@ kilnrt.program @train kind<train> {
 // -----
 
 kilnrt.program @train kind<train> {
-  // expected-error @below {{has rings of 2 slots, but segment F3 of the order needs 3, one slot per micro-batch in flight}}
+  // expected-error @below {{has rings of 2 slots, expected at least 3, the maximum number of micro-batches in flight; segment F3 is the first in execution order that has no slot}}
   kilnrt.microbatches 4 order <"F1 F0 B1 F2 F3 B0 B3 B2"> slots 2 forward {
   } backward {
   }
@@ -510,7 +510,7 @@ kilnrt.program @train kind<train> {
 // -----
 
 kilnrt.program @train kind<train> {
-  // expected-error @below {{has rings of 0 slots, but segment F0 of the order needs 1, one slot per micro-batch in flight}}
+  // expected-error @below {{has rings of 0 slots, expected at least 1, the maximum number of micro-batches in flight; segment F0 is the first in execution order that has no slot}}
   kilnrt.microbatches 2 slots 0 forward {
   } backward {
   }
@@ -519,7 +519,7 @@ kilnrt.program @train kind<train> {
 // -----
 
 kilnrt.program @train kind<train> {
-  // expected-error @below {{has rings of -1 slots, but segment F0 of the order needs 1, one slot per micro-batch in flight}}
+  // expected-error @below {{has rings of -1 slots, expected at least 1, the maximum number of micro-batches in flight; segment F0 is the first in execution order that has no slot}}
   kilnrt.microbatches 2 slots -1 forward {
   } backward {
   }

@@ -99,7 +99,7 @@ struct Slot {
 enum class QueueEngine : uint8_t {
   Device, ///< The GPU: kernels and vendor library calls on device memory.
   Host,   ///< The CPU.
-  Link    ///< Asynchronous transfers.
+  Link    ///< Asynchronous copies between the arenas, and collectives.
 };
 
 /// A queue executes its commands one after another, in program order. Commands
@@ -108,8 +108,8 @@ enum class QueueEngine : uint8_t {
 struct Queue {
   std::string name;
   QueueEngine engine = QueueEngine::Host;
-  /// For a link, the kind of its transfers; empty if no program has transfers
-  /// on this link.
+  /// For a queue with the engine Link, the kind of its transfers; nullopt if
+  /// no program starts transfers on this queue. Other queues: nullopt.
   std::optional<TransferKind> transfers = std::nullopt;
 };
 
@@ -194,7 +194,8 @@ struct ProgramFile {
   int64_t hostArenaBytes = 0; ///< Size; 0: there is no host arena.
   /// The states in the host arena occupy its first hostStateBytes bytes.
   int64_t hostStateBytes = 0;
-  /// Two queues have the same QueueEngine only if both are links.
+  /// At most one queue has the engine Device, and at most one has the engine
+  /// Host. Any number of queues may have the engine Link.
   std::vector<Queue> queues;
   /// Addresses of the states, indexed like Description::states.
   std::vector<Place> statePlaces;

@@ -36,9 +36,11 @@ namespace {
 
 struct Gradient {
   StateOp state;
-  PlacedValue sum; ///< The sum over micro-batches and ranks.
-  /// True if each rank of tensor parallelism has only a summand of the
-  /// gradient.
+  /// The gradient on this rank. reduceOverRanks() replaces it by the sum over
+  /// the data-parallel ranks or, with ZeRO, by this rank's shard of that sum.
+  PlacedValue sum;
+  /// True if each tensor-parallel rank computes only a summand of the gradient.
+  /// sumParts() then replaces `sum` by the sum over these ranks, too.
   bool isPartial = false;
   Value value() const { return sum.value; }
 };

@@ -166,10 +166,10 @@ Value RowDivider::buildShard(Value whole) {
     part.getResult().setType(shardType(whole));
     return part;
   }
-  // If `whole` repeats the rows of a smaller tensor, the source, this rank
-  // looks up its rows in the source. With only one sequence, the source has as
-  // many rows as `whole`. In this case, look up rows only if the source depends
-  // on states alone and is cheap to compute.
+  // If `whole` repeats the rows of another tensor, the source, this rank looks
+  // up its rows in the source. With only one sequence, the source has as many
+  // rows as `whole`. In this case, look up rows only if the source depends on
+  // states alone and is cheap to compute.
   if (std::optional<RepeatedRows> repeated = findRepeatedRows(whole);
       repeated && (repeated->period < rows || isFixed(repeated->source)))
     return repeatRows(*repeated, whole);

@@ -83,8 +83,8 @@ private:
   ModuleOp module;
   ProgramOp train;
   OpBuilder builder;
-  /// `updates` run on the host. `deviceUpdates` run on the device, but their
-  /// states are stored on the host. Both are in program order.
+  /// `updates` run on the host. `deviceUpdates` run on the device, but some of
+  /// their states are stored on the host. Both are in program order.
   std::vector<StateUpdate> updates, deviceUpdates;
   /// Parameters that the host updates and that have a mirror, that is, a copy
   /// on the device.

@@ -178,8 +178,8 @@ int64_t StageChain::findStageOfFixed(Operation *op) const {
   return isRead ? found : -1;
 }
 
-/// Adds the ops that compute materializations (residuals that depend only on
-/// states and constants) to the stages of these residuals.
+/// Adds each op that computes a materialization (a residual that depends only
+/// on states and constants) to the stage whose ops read its result.
 void StageChain::addMaterializations() {
   llvm::SmallSetVector<int64_t, 8> changed;
   for (Operation *op : llvm::reverse(fixedOps))

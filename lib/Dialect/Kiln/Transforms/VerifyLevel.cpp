@@ -63,8 +63,8 @@ LogicalResult LevelVerifier::checkWrites(ProgramOp program) {
     if (inserted)
       return;
     InFlightDiagnostic diagnostic = write.emitOpError("is the second write of ")
-                                    << write.getStateAttr();
-    diagnostic << ", expected at most one";
+                                    << write.getStateAttr()
+                                    << ", expected at most one";
     diagnostic.attachNote(it->second.getLoc()) << "the first write is here";
     result = diagnostic;
   });

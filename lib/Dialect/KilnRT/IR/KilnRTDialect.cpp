@@ -322,9 +322,11 @@ LogicalResult rt::MicrobatchesOp::verifyRegions() {
     auto first = llvm::find_if(
         runs, [&](const SegmentRun &run) { return run.slot >= slots; });
     return emitOpError("has rings of ")
-           << slots << (slots == 1 ? " slot" : " slots") << ", but segment "
-           << first->name() << " of the order needs " << order.slots(count)
-           << ", one slot per micro-batch in flight";
+           << slots << (slots == 1 ? " slot" : " slots")
+           << ", expected at least " << order.slots(count)
+           << ", the maximum number of micro-batches in flight; segment "
+           << first->name()
+           << " is the first in execution order that has no slot";
   }
   return checkCommands(*this); // C3
 }

@@ -376,8 +376,8 @@ TEST(CudaRanksTest, EveryCallOfNcclMayFail) {
   }
 }
 
-/// An error of ncclCommDestroy() is ignored, because the function destroys the
-/// communicator even if it returns an error.
+/// An error of ncclCommDestroy() is ignored, and the function is not called
+/// again for the same communicator.
 TEST(CudaRanksTest, CommunicatorsAreDestroyedOnce) {
   RankTest test;
   test.change = [](int, fakecuda::Settings &settings) {

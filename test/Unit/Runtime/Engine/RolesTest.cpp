@@ -94,8 +94,7 @@ TEST(RolesTest, EnginesRunOneRank) {
   Json json = toy::describe();
   json["roles"][0]["ranks"] = 4;
   EXPECT_EQ(refusal(json),
-            "the program description has 4 ranks in the role 'main'" +
-                advice);
+            "the program description has 4 ranks in the role 'main'" + advice);
   json = toy::describe();
   json["states"][1]["global_shape"] = {toy::width, 2 * toy::vocabulary};
   EXPECT_EQ(refusal(json), "the program description has a state, 'U', that is "

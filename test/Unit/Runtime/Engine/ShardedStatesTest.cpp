@@ -134,8 +134,9 @@ TEST(ShardedStatesTest, MirrorsAreWholeOrDividedAsTheirParameters) {
     return json;
   };
   auto expectRefusal = [](const Status &status, const std::string &problem) {
-    EXPECT_NE(status.message().find("'states[4].of' is a parameter " + problem),
-              std::string::npos)
+    EXPECT_NE(
+        status.message().find("'states[4].of' must be a parameter " + problem),
+        std::string::npos)
         << status.message();
   };
   EXPECT_EQ(readMirror(half, half).message(), "");
@@ -146,8 +147,7 @@ TEST(ShardedStatesTest, MirrorsAreWholeOrDividedAsTheirParameters) {
             "");
   expectRefusal(
       readMirror(sameButDivided, with(sameButDivided, "arena", "host")),
-      "must be a parameter whose dtype or arena differs from that of this "
-      "mirror");
+      "whose dtype or arena differs from that of this mirror");
   expectRefusal(readMirror(whole, sameButDivided),
                 "with the shard of this mirror");
   expectRefusal(readMirror(half, padded), "with the shard of this mirror");

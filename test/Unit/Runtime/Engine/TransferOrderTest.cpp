@@ -124,13 +124,13 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"TokenOfThreeNumbers",
                FORWARD "2/token",
                {0, 1, 2},
-               "is neither a number nor [number, 1], which gives each "
-               "micro-batch in flight its own transfer token"},
+               "is not a transfer token: expected a number, or [number, 1] if "
+               "each micro-batch in flight has its own token"},
         Damage{"TokenOutside",
                END "0/token",
                {2, 1},
-               "is [number, 1], which gives each micro-batch in flight its own "
-               "transfer token, but the segment is not repeated for each "
+               "is [number, 1] (a separate transfer token for each micro-batch "
+               "in flight), but the segment is not repeated for each "
                "micro-batch: expected a number"},
         Damage{"TokenHuge",
                FORWARD "2/token",
@@ -183,15 +183,15 @@ TEST(DamagedHostTest, AMirrorIsTheSamePartAsItsParameter) {
       << refusal(json);
   mirror["shape"] = shape;
   mirror["global_shape"] = {shape[0], 2 * shape[1].get<int64_t>()};
-  EXPECT_NE(refusal(json).find(
-                "must be a parameter with the shard of this mirror"),
-            std::string::npos)
+  EXPECT_NE(
+      refusal(json).find("must be a parameter with the shard of this mirror"),
+      std::string::npos)
       << refusal(json);
   mirror["shard"] = {0, shape[1]};
   json["states"][1]["global_shape"] = mirror["global_shape"];
-  EXPECT_NE(refusal(json).find(
-                "must be a parameter with the shard of this mirror"),
-            std::string::npos)
+  EXPECT_NE(
+      refusal(json).find("must be a parameter with the shard of this mirror"),
+      std::string::npos)
       << refusal(json);
   json["states"][1]["shard"] = mirror["shard"];
   EXPECT_EQ(refusal(json), "");

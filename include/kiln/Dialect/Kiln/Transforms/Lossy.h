@@ -39,10 +39,10 @@ struct LossySpec {
                                         std::string &error);
 };
 
-/// A sketch of a sequence has fewer rows than the sequence. It is stored
-/// instead of the sequence to estimate a weight gradient. Returns the number of
-/// rows of the sketch: share * length, rounded. Returns 0, which means that
-/// there is no sketch, if the rounded number is 0 or at least `length`.
+/// Returns the number of rows of the sketch of a sequence with `length` rows:
+/// share * length, rounded. The sketch is stored instead of the sequence to
+/// estimate a weight gradient. Returns 0, which means that there is no sketch,
+/// if the rounded number is 0 or at least `length`.
 int64_t sketchRows(int64_t length, double share);
 
 } // namespace kiln

@@ -43,8 +43,8 @@ struct StateUpdate {
   llvm::SmallVector<StateOp, 3> getUpdateStates() const;
 };
 
-/// The program waits for the copy of a gradient to the host directly before it
-/// starts the copy of another gradient that is this number of copies later.
+/// The program waits for copy i of a gradient to the host directly before it
+/// starts copy i + kGradientsUnderWay.
 inline constexpr size_t kGradientsUnderWay = 2;
 /// When an update on the device starts, the results of at most this number of
 /// preceding updates are still being copied to the host.

@@ -73,7 +73,7 @@ def KilnRT_AccumulationAttr : EnumAttr<KilnRT_Dialect, KilnRT_Accumulation, "acc
 def KilnRT_Engine : I32EnumAttr<"Engine", "executor of the commands of a queue", [
   I32EnumAttrCase<"Device", 0, "device">, // Kernels and vendor-library calls on device memory.
   I32EnumAttrCase<"Host", 1, "host">,     // Kernels and BLAS calls on host memory.
-  I32EnumAttrCase<"Link", 2, "link">]> {  // Transfers.
+  I32EnumAttrCase<"Link", 2, "link">]> {  // Asynchronous copies and collectives.
   let cppNamespace = "::kiln::rt";
   let genSpecializedAttr = 0;
 }

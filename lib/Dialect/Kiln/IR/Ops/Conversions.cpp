@@ -52,7 +52,8 @@ OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
 Rounding ConstantOp::getRounding() { return Rounding::Nothing; }
 
 /// All elements are equal, so every dimension whose extent is a multiple of
-/// `batch` has `batch` equal parts.
+/// `batch`, the number of sequences, consists of `batch` identical slices, one
+/// per sequence.
 void ConstantOp::inferSequences(Facts, int64_t batch, MutableFacts results) {
   results[0] =
       SequenceFact::shared(0, dividedDims(tensorTypeOf(getY()), batch));

@@ -148,9 +148,9 @@ void BroadcastOp::inferSequences(Facts operands, int64_t batch,
                               return std::nullopt;
                             return dims[dim];
                           });
-  // All elements along a repeated dimension are equal. If `batch` divides the
-  // size of the dimension, the `batch` parts of the dimension are therefore
-  // equal.
+  // All elements along a repeated dimension are equal. If `batch`, the number
+  // of sequences, divides the size of the dimension, the dimension therefore
+  // consists of `batch` identical slices, one per sequence.
   uint64_t repeated = dividedDims(tensorTypeOf(getY()), batch);
   for (auto [size, dim] : llvm::zip_equal(from, dims))
     if (size == to[dim])
@@ -241,10 +241,12 @@ OpFoldResult ReshapeOp::fold(FoldAdaptor) {
   return {};
 }
 
-/// Dimension i of x and dimension j of y have the same `batch` parts, one per
-/// sequence, if `batch` divides the sizes of both, and if the product of the
-/// sizes of dimensions 0 to i - 1 of x equals that of dimensions 0 to j - 1 of
-/// y. In row-major order, the parts then contain the same elements.
+/// If dimension i of x consists of `batch` slices of equal size, one per
+/// sequence, a dimension j of y consists of slices with the same elements if
+/// - `batch` divides the size of dimension j, and
+/// - the product of the sizes of dimensions 0 to j - 1 of y equals that of
+///   dimensions 0 to i - 1 of x,
+/// because a reshape keeps the row-major order of the elements.
 void ReshapeOp::inferSequences(Facts operands, int64_t batch,
                                MutableFacts results) {
   ArrayRef<int64_t> from = tensorTypeOf(getX()).getShape();
