@@ -95,8 +95,8 @@ public:
   /// Builds the model from a module at the level Dispatched (see Levels.h)
   /// whose ops are numbered. The module must not be used afterwards. The caller
   /// sets the capacities of `problem`. If `describesStates` is true, all states
-  /// must be on the device, and build() sets the member `states`, unless the
-  /// program has a loop over micro-batches.
+  /// must be on the device. In this case, build() also sets the member `states`
+  /// if the program has no loop over micro-batches.
   static llvm::FailureOr<OffloadModel> build(mlir::ModuleOp dispatched,
                                              int64_t maxThreads,
                                              const Machine &machine,

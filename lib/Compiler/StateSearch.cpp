@@ -30,10 +30,10 @@ static constexpr double kWorthMeasuring = 0.995;
 /// makes a step faster by up to a quarter.
 static constexpr double kWorthRefining = 1.25;
 /// If the step time of the best plan exceeds this factor times the lower bound,
-/// refineStates() also tries the policy "full", which keeps the inputs of all
-/// stages. The other plans are chosen as if kept inputs needed device memory,
-/// so none of them has this schedule. If the inputs are offloaded, "full" may
-/// be fast.
+/// refineStates() also tries the policy "full", which stores the inputs of all
+/// stages and recomputes everything else. The other plans were made as if all
+/// stored values stayed on the device. If the inputs of the stages are
+/// offloaded to the host, "full" can be faster than these plans.
 static constexpr double kFarFromBound = 1.2;
 
 /// Calls `task` for every index below `count`, on several threads at the same

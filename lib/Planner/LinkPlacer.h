@@ -65,8 +65,9 @@ private:
   /// The copies in progress, in the order of their starts, from index `first`.
   std::vector<Pending> pending;
   size_t first = 0;
-  /// For each command, minus the bytes of the values that are absent from the
-  /// device until this command.
+  /// Element c is added, at command c, to the number of bytes that copies have
+  /// freed on the device. It is negative if values must be on the device again
+  /// at this command (see Transfer::limit), and 0 otherwise.
   std::vector<int64_t> freed;
 };
 

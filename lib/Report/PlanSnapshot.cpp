@@ -9,9 +9,10 @@
 // and backwards from `segments` for its allocator state. Both replays must give
 // the same allocations at every time. The trace therefore starts with an empty
 // arena, allocates the states before all other buffers, and ends with only the
-// states allocated. Buffer classes are written as stack frames instead of
-// viewer categories, because released viewers require a category named
-// 'unknown'.
+// states allocated. The class of a buffer is written as a stack frame and not
+// as the `category` of an event: released viewers fail on events with
+// categories if no category is named 'unknown', and kiln has no class of this
+// name.
 //
 //===----------------------------------------------------------------------===//
 

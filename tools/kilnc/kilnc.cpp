@@ -107,8 +107,12 @@ static cl::opt<std::string>
 static cl::opt<std::string> recompute(
     "recompute", cl::cat(category),
     cl::desc("which forward results the backward pass recomputes, so that they "
-             "are not stored: none, full, blocks, sqrt, poor or optimal "
-             "(default: none, or optimal with --memory-budget)"));
+             "are not stored: none; full (all but the inputs of stages, which "
+             "are attention and feed-forward blocks in a transformer); blocks "
+             "(all but the inputs of layers); sqrt (all but the inputs of "
+             "about sqrt(N) segments of the N stages); poor (all but the "
+             "program's input); or optimal (the planner's choice) (default: "
+             "none, or optimal with --memory-budget)"));
 static cl::opt<std::string>
     lora("lora", cl::cat(category), cl::value_desc("LIST"),
          cl::desc("freeze the model and train low-rank adapters of its linear "

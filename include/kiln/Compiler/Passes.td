@@ -30,7 +30,7 @@ def PlanMemory : Pass<"kiln-plan-memory", "::mlir::ModuleOp"> {
     Option<"hostBudget", "host-budget", "int64_t", "std::numeric_limits<int64_t>::max()", "maximum size of the host arena in bytes">,
     Option<"machine", "machine", "std::string", "\"default-cpu\"", "a machine file, or the name of one that ships with kiln">,
     Option<"link", "link", "std::string", "\"\"", "rate of the machine's link, such as 120MB/s; empty: as in the machine file">,
-    Option<"policy", "policy", "std::string", "\"optimal\"", "what is recomputed: none, full, blocks, sqrt, poor, or optimal (the planner chooses)">,
+    Option<"policy", "policy", "std::string", "\"optimal\"", "what is recomputed: none, full, blocks, sqrt or poor, as in kiln-recompute, or optimal (the planner chooses)">,
     Option<"offloadActivations", "offload-activations", "bool", "false", "allow activations to be offloaded to the host">,
     Option<"offloadStates", "offload-states", "bool", "false", "allow states to be stored or updated on the host; has no effect with several micro-batches">,
     Option<"fuse", "fuse", "bool", "true", "as in kiln-form-dispatches">,

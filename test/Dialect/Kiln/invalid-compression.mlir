@@ -155,7 +155,7 @@ kiln.program @f(%x: tensor<4x8xf32>, %z: tensor<8x4xf32>, %s: tensor<4xf32>) att
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>, %s: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{has 16 bytes of codes, expected 32, one for each element of a tensor}}
+  // expected-error @+1 {{has 16 bytes of codes, expected 32, one for each element of the first operand}}
   %0 = kiln.block_encode %x, %s : (tensor<4x8xf32>, tensor<4xf32>) -> tensor<16xi8>
   kiln.return
 }

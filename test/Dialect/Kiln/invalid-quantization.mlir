@@ -80,7 +80,7 @@ kiln.program @f(%c: tensor<68xi8>) attributes {kind = #kiln.program_kind<forward
 
 // -----
 
-// expected-error @+1 {{is quantized, expected a frozen parameter}}
+// expected-error @+1 {{is quantized, but only a frozen parameter may be quantized}}
 kiln.state @w : tensor<44xi8> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, quantized = #kiln.quantized<nf4, tensor<8x8xf32>>}
 
 // -----

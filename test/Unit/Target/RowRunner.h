@@ -58,9 +58,10 @@ struct RowCase {
   std::string arguments; ///< "%x: tensor<$Rx$Cx$T>, ..."
   std::string body;      ///< Ops.
   std::string results;   ///< "%y : tensor<$Rx$Cx$T>, ..."
-  /// Bounds of |got - want| / max(1, largest |want|). Integers are codes: at
-  /// most one of 256 codes may differ by 1 from the expected code, because the
-  /// reference rounds less often.
+  /// Bounds of |got - want| / max(1, largest |want|) for floating-point
+  /// results. In an i8 result (8-bit codes), at most 1/256 of the elements may
+  /// differ from the reference, each by 1, because the reference rounds less
+  /// often.
   double tolerance32 = 2e-6, tolerance64 = 1e-12;
   /// Overwrites the default inputs, which are normally distributed numbers and
   /// integers in [0, rows).

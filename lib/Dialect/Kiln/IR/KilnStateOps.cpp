@@ -108,7 +108,8 @@ static LogicalResult checkQuantized(StateOp state) {
            << " as " << stringifyQuantization(quantized.getEncoding());
   if (state.getRole() == Role::Parameter && state.getFrozen())
     return success();
-  return state.emitOpError("is quantized, expected a frozen parameter");
+  return state.emitOpError(
+      "is quantized, but only a frozen parameter may be quantized");
 }
 
 /// Checks constraint C7: if the state is a shard, the mesh has the axes over

@@ -153,7 +153,8 @@ LogicalResult BlockEncodeOp::verify() {
   if (countOf(getCodes()) != countOf(getPart(0))) // C3
     return emitOpError("has ")
            << countOf(getCodes()) << " bytes of codes, expected "
-           << countOf(getPart(0)) << ", one for each element of a tensor";
+           << countOf(getPart(0))
+           << ", one for each element of the first operand";
   return success();
 }
 
