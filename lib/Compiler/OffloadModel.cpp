@@ -159,6 +159,13 @@ static StateModel describeStates(ProgramOp train, const OffloadProblem &problem,
       grouped.insert(moment.getSymNameAttr());
     }
     addReaders(group, update.getUsed());
+    group.updateReads = !update.copy;
+    if (update.isGathered)
+      for (Operation *user : update.op->getUsers())
+        if (auto gather = dyn_cast<AllGatherOp>(user))
+          group.renewedShare =
+              double(bytesOf(gather->getOperand(0).getType())) /
+              double(bytesOf(gather->getResult(0).getType()));
     for (OpResult gradient : gradientsOf(update)) {
       group.gradient = std::max(
           group.gradient,

@@ -34,7 +34,7 @@ static constexpr double kWorthRefining = 1.25;
 /// stages and recomputes everything else. The other plans were made as if all
 /// stored values stayed on the device. If the inputs of the stages are
 /// offloaded to the host, "full" can be faster than these plans.
-static constexpr double kFarFromBound = 1.2;
+static constexpr double kFarFromBound = 1.05;
 
 /// Calls `task` for every index below `count`, on several threads at the same
 /// time if the context allows it. Each call has its own copy of the measurer,

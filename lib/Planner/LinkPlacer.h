@@ -16,6 +16,7 @@
 #ifndef KILN_LIB_PLANNER_LINKPLACER_H
 #define KILN_LIB_PLANNER_LINKPLACER_H
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

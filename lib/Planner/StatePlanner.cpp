@@ -49,6 +49,9 @@ static constexpr int64_t kHopeless = 64;
 /// Groups of states that are larger than the mean size by more than this factor
 /// are treated separately.
 static constexpr int64_t kLargeFactor = 8;
+/// Small groups stay on the device if they take at most capacity / kSmallShare
+/// in total.
+static constexpr int64_t kSmallShare = 128;
 
 std::vector<StateChoice>
 kiln::spreadShares(const std::vector<StateGroup> &groups,
@@ -81,11 +84,12 @@ using Point = std::array<int, 4>;
 /// Searches for the best StateShares: for each kind of choice, the share of the
 /// parameter bytes to which it applies. Stores the points that it has
 /// evaluated. The shares apply to all groups except those in `large`, whose
-/// choices are fixed.
+/// choices are fixed, and those in `small`, which stay on the device.
 class Search {
 public:
   Search(const StateProblem &problem, const std::vector<size_t> &large,
-         std::vector<StateChoice> largeChoices);
+         std::vector<StateChoice> largeChoices,
+         const std::vector<size_t> &small);
   StateSolution run(const std::optional<StateShares> &start);
 
 private:
@@ -112,8 +116,8 @@ private:
   StateEvaluator evaluator;
   std::vector<StateChoice> largeChoices;
   /// `fixed` has an element for each group, but only the choices of the large
-  /// groups are set. `others` are the groups that are not large, and `indices`
-  /// are their indices among all groups.
+  /// groups are set. `others` are the groups that are neither large nor small,
+  /// and `indices` are their indices among all groups.
   std::vector<StateChoice> fixed;
   std::vector<StateGroup> others;
   std::vector<size_t> indices;
@@ -134,16 +138,19 @@ static StateShares sharesOf(const Point &point) {
 }
 
 Search::Search(const StateProblem &problem, const std::vector<size_t> &large,
-               std::vector<StateChoice> choices)
+               std::vector<StateChoice> choices,
+               const std::vector<size_t> &small)
     : problem(problem), evaluator(problem), largeChoices(std::move(choices)),
       fixed(problem.groups.size()) {
-  std::vector<uint8_t> isLarge(problem.groups.size(), 0);
+  std::vector<uint8_t> isFixed(problem.groups.size(), 0);
   for (size_t k = 0; k < large.size(); ++k) {
     fixed[large[k]] = largeChoices[k];
-    isLarge[large[k]] = 1;
+    isFixed[large[k]] = 1;
   }
+  for (size_t i : small)
+    isFixed[i] = 1;
   for (size_t i = 0; i < problem.groups.size(); ++i)
-    if (!isLarge[i]) {
+    if (!isFixed[i]) {
       others.push_back(problem.groups[i]);
       indices.push_back(i);
     }
@@ -384,6 +391,33 @@ static std::vector<size_t> findLarge(const StateProblem &problem) {
   return large;
 }
 
+static int64_t totalBytes(const StateGroup &group) {
+  return group.parameterBytes + group.momentBytes + group.gradientBytes;
+}
+
+/// Returns the groups of states whose copies would take longer to start than to
+/// execute, such as biases, unless all of these groups together take much
+/// device memory. The groups in `large` are not returned.
+static std::vector<size_t> findSmall(const StateProblem &problem,
+                                     const std::vector<size_t> &large) {
+  double perByte =
+      std::max(problem.inSecondsPerByte, problem.outSecondsPerByte);
+  int64_t total = 0;
+  std::vector<size_t> small;
+  for (size_t i = 0; i < problem.groups.size(); ++i) {
+    const StateGroup &group = problem.groups[i];
+    if (double(group.parameterBytes) * perByte >= problem.copyLatency ||
+        std::find(large.begin(), large.end(), i) != large.end())
+      continue;
+    small.push_back(i);
+    total += totalBytes(group);
+  }
+  if (total > problem.capacity / kSmallShare ||
+      small.size() + large.size() == problem.groups.size())
+    small.clear();
+  return small;
+}
+
 /// Returns the peak on the device if copies start as late as possible.
 static int64_t leastPeak(StateProblem problem,
                          const std::vector<StateChoice> &choices) {
@@ -391,34 +425,18 @@ static int64_t leastPeak(StateProblem problem,
   return evaluateStates(problem, choices).peak;
 }
 
-StateSolution kiln::planStates(const StateProblem &problem,
-                               const std::optional<StateStart> &start) {
+/// Searches for the choices that fit in memory and have the shortest duration.
+/// The groups in `small` stay on the device. `least` is the choice that takes
+/// the least device memory.
+static StateSolution search(const StateProblem &problem,
+                            const std::vector<size_t> &small,
+                            const StateChoice &least,
+                            const std::optional<StateStart> &start) {
   std::vector<size_t> large = findLarge(problem);
   auto keyOf = [&](const StateSolution &solution) {
     return std::tuple(excessOf(solution.cost, problem), solution.cost.seconds,
                       solution.cost.copiedBytes);
   };
-  // Store all parameters on the host, and let the host update them. Hardly any
-  // other choices need less device memory.
-  StateSolution onHost;
-  const StateChoice least = {UpdatePlace::Host, /*parameterOnHost=*/true,
-                             /*gradientAway=*/false};
-  onHost.choices.assign(problem.groups.size(), least);
-  for (size_t i = 0; i < problem.groups.size(); ++i)
-    if (problem.groups[i].update < 0)
-      onHost.choices[i].update = UpdatePlace::Device;
-  onHost.start.large.assign(large.size(), least);
-  onHost.start.shares = {1, 0, 0, 1};
-  onHost.cost = evaluateStates(problem, onHost.choices);
-  auto isHopeless = [&](int64_t bytes, int64_t capacity) {
-    return bytes > capacity + capacity / kHopeless;
-  };
-  int64_t hostLeft = problem.hostCapacity - onHost.cost.hostPeak;
-  if (hostLeft >= 0 ? isHopeless(onHost.cost.peak, problem.capacity)
-                    : problem.capacity > 0 &&
-                          isHopeless(leastPeak(problem, onHost.choices),
-                                     problem.capacity + hostLeft))
-    return onHost;
   // Unless `start` has choices for the large groups of states, make one choice
   // for all large groups. First, leave them on the device. If the device has
   // no room for all states, also try a plan in which all large groups are on
@@ -430,12 +448,12 @@ StateSolution kiln::planStates(const StateProblem &problem,
     shares = start->shares;
     choices = start->large;
   }
-  StateSolution best = Search(problem, large, choices).run(shares);
+  StateSolution best = Search(problem, large, choices, small).run(shares);
   if (best.cost.hostPeak == 0)
     return best;
   if (!isLocal && !large.empty()) {
     choices.assign(large.size(), least);
-    StateSolution other = Search(problem, large, choices).run(shares);
+    StateSolution other = Search(problem, large, choices, small).run(shares);
     if (keyOf(other) < keyOf(best))
       best = std::move(other);
   }
@@ -449,8 +467,46 @@ StateSolution kiln::planStates(const StateProblem &problem,
   }
   if (!isChanged)
     return best;
-  StateSolution other = Search(problem, large, choices).run(shares);
+  StateSolution other = Search(problem, large, choices, small).run(shares);
   return keyOf(other) < keyOf(best) ? other : best;
+}
+
+StateSolution kiln::planStates(const StateProblem &problem,
+                               const std::optional<StateStart> &start) {
+  // Store all parameters on the host, and let the host update them. Hardly any
+  // other choices need less device memory.
+  StateSolution onHost;
+  const StateChoice least = {UpdatePlace::Host, /*parameterOnHost=*/true,
+                             /*gradientAway=*/false};
+  onHost.choices.assign(problem.groups.size(), least);
+  for (size_t i = 0; i < problem.groups.size(); ++i)
+    if (problem.groups[i].update < 0)
+      onHost.choices[i].update = UpdatePlace::Device;
+  onHost.start.large.assign(findLarge(problem).size(), least);
+  onHost.start.shares = {1, 0, 0, 1};
+  onHost.cost = evaluateStates(problem, onHost.choices);
+  auto isHopeless = [&](int64_t bytes, int64_t capacity) {
+    return bytes > capacity + capacity / kHopeless;
+  };
+  int64_t hostLeft = problem.hostCapacity - onHost.cost.hostPeak;
+  if (hostLeft >= 0 ? isHopeless(onHost.cost.peak, problem.capacity)
+                    : problem.capacity > 0 &&
+                          isHopeless(leastPeak(problem, onHost.choices),
+                                     problem.capacity + hostLeft))
+    return onHost;
+  std::vector<size_t> small = findSmall(problem, findLarge(problem));
+  StateSolution best = search(problem, small, least, start);
+  // If the small groups do not stay on the device, the peak decreases by at
+  // most about their size.
+  int64_t total = 0;
+  for (size_t i : small)
+    total += totalBytes(problem.groups[i]);
+  if (best.fits || small.empty() || best.cost.peak > problem.capacity + total)
+    return best;
+  StateSolution all = search(problem, {}, least, start);
+  return all.fits || excessOf(all.cost, problem) < excessOf(best.cost, problem)
+             ? all
+             : best;
 }
 
 StateSolution kiln::refineStates(const StateProblem &problem,

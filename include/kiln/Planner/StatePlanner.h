@@ -55,6 +55,12 @@ struct StateGroup {
   /// Command that updates the parameter, or -1 if it is frozen.
   int32_t update = -1;
   double hostSeconds = 0; ///< Duration of the update on the host.
+  /// False if the update does not read the parameter but only a master copy,
+  /// whose bytes are in momentBytes.
+  bool updateReads = true;
+  /// After an update on the host, the share of the parameter that is copied to
+  /// the device. It is below 1 if the ranks gather their shards there.
+  double renewedShare = 1;
   /// If the parameter is on the host, a group of its readers shares one copy on
   /// the device. Each pair has the first and the last command of a group. The
   /// update is in no group.
@@ -78,8 +84,9 @@ struct StateProblem {
   /// the norm of all gradients; -1 if each update depends only on its gradient.
   int32_t join = -1;
   /// True if all updates follow all other commands. The updates can then be
-  /// reordered: those on the device whose results are copied to the host run
-  /// after all other updates.
+  /// reordered: those on the device whose results are copied to the host are
+  /// spread among the other updates on the device, and follow those on the
+  /// host.
   bool updatesLast = false;
   /// - gradientsUnderWay: the program waits for the copy of a gradient to the
   ///   host after the copies of this number of further gradients have started.
@@ -195,6 +202,14 @@ struct StateBound {
   /// Lower bound on the time that copies and updates add to the time of the
   /// other commands after StateProblem::join, the command that all updates wait
   /// for; 0 if there is no such command.
+  ///
+  /// After this command, the states and gradients that the updates need take Y
+  /// bytes more than the capacity, so at least Y of these bytes are on the
+  /// host. The host then updates some groups, and the bytes of the other groups
+  /// are copied to the device. This takes at least T seconds, where T is the
+  /// smallest number such that the bytes of groups that the host can update in
+  /// T seconds, and the bytes that the link can copy in T seconds, add up to Y.
+  /// Groups may be divided, which only lowers the bound.
   double rest = 0;
   /// Sum of the durations of all updates on the device. A choice can avoid this
   /// time by updating on the host.
@@ -202,19 +217,7 @@ struct StateBound {
 };
 
 /// Computes the lower bounds of StateBound, which hold for every choice of the
-/// states on the host.
-///
-/// Consider the moment after a command. The states and gradients that later
-/// updates need take Y bytes more than the capacity. At this moment, at least Y
-/// of these bytes are on the host. Afterwards, the host updates some groups,
-/// and the bytes of the other groups are copied to the device. The rest of the
-/// program therefore takes at least T seconds, where T is the smallest number
-/// such that the bytes of groups that the host can update in T seconds, and the
-/// bytes that the link can copy in T seconds, add up to Y. Groups may be
-/// divided, which only lowers the bound. The part of the program before the
-/// moment takes at least the time of its commands. If these commands read more
-/// parameters than fit on the device, this part of the program also takes at
-/// least the time to copy the parameters that do not fit.
+/// states on the host. StateRelaxation.h in lib/Planner describes the method.
 StateBound boundStates(const StateProblem &problem);
 
 } // namespace kiln
