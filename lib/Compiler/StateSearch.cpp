@@ -247,8 +247,8 @@ Status MemoryPlanner::measureExactly() {
 
 /// Chooses again, with more effort, which states are stored on the host. Does
 /// so for the best proposal, for `rival` (a plan that may be faster but was
-/// only estimated) and, if the best proposal is much slower than the lower
-/// bound, for the policy "full".
+/// only estimated) and, unless the best proposal is close to the lower bound,
+/// for the policy "full".
 Status MemoryPlanner::refineStates() {
   if (!best->states->any())
     return Status();

@@ -7,6 +7,8 @@
 
 #include "StateSimulation.h"
 
+#include "kiln/Support/EvenMerge.h"
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -62,11 +64,15 @@ StateSimulation::leadsOf(size_t i, std::vector<int64_t> StateLeads::*member) {
 }
 
 /// If all updates follow all other commands, orders the updates as
-/// kiln-offload-states does:
-///   1. all updates that are not listed below;
-///   2. the updates on the host whose gradients are copied last;
-///   3. the updates on the device whose results are sent to the host, largest
-///      first.
+/// kiln-offload-states does. If some updates on the device send results to the
+/// host:
+///   1. the updates on the host that are not in 3;
+///   2. the updates on the device; those that send results to the host are
+///      sorted by descending bytes, and spread evenly among the others;
+///   3. the updates on the host whose gradients are copied last, directly
+///      before the first update in 2 that sends results to the host.
+/// If no update on the device sends results to the host, 1 and 2 are in program
+/// order.
 void StateSimulation::orderUpdates() {
   order.clear();
   keys.clear();
@@ -78,19 +84,35 @@ void StateSimulation::orderUpdates() {
       if ((*choices)[byGradient[k]].update == UpdatePlace::Host)
         late.push_back(byGradient[k]);
     }
+  bool spreads = problem.updatesLast && returnsSome;
+  spreadAmong.clear();
   for (int32_t i : byUpdate) {
-    int64_t bytes = problem.updatesLast ? returnedBytes(i) : 0;
+    int64_t bytes = spreads ? returnedBytes(i) : 0;
     if (bytes > 0)
       keys.emplace_back(-bytes, i);
+    else if (spreads && problem.groups[i].update >= 0 &&
+             (*choices)[i].update != UpdatePlace::Host)
+      spreadAmong.push_back(i);
     else if (std::find(late.begin(), late.end(), i) == late.end())
       order.push_back(i);
   }
-  order.insert(order.end(), late.rbegin(), late.rend());
-  // Sort by descending bytes. Groups with equal bytes are sorted by their index
-  // in StateProblem::groups, which is the order of their updates.
+  // Groups with equal bytes are sorted by their index in StateProblem::groups,
+  // which is the order of their updates.
   std::sort(keys.begin(), keys.end());
+  std::vector<int64_t> weights, sentWeights;
+  for (int32_t i : spreadAmong)
+    weights.push_back(problem.groups[i].parameterBytes);
   for (auto [bytes, i] : keys)
-    order.push_back(i);
+    sentWeights.push_back(-bytes);
+  auto other = spreadAmong.begin();
+  auto sends = keys.begin();
+  for (bool isSent : support::mergeEvenly(weights, sentWeights)) {
+    if (isSent && sends == keys.begin())
+      order.insert(order.end(), late.rbegin(), late.rend());
+    order.push_back(isSent ? (sends++)->second : *other++);
+  }
+  if (keys.empty())
+    order.insert(order.end(), late.rbegin(), late.rend());
   if (!problem.updatesLast)
     return;
   size_t frozen = order.size() - positions.size();
@@ -186,8 +208,10 @@ void StateSimulation::addGroup(size_t i) {
   if (onHost) {
     if (!choice.parameterOnHost) {
       auto copy = static_cast<int32_t>(copies.size());
-      copies.push_back({group.parameterBytes, false});
-      cost.copiedBytes += group.parameterBytes;
+      auto renewed = static_cast<int64_t>(double(group.parameterBytes) *
+                                          group.renewedShare);
+      copies.push_back({renewed, false});
+      cost.copiedBytes += renewed;
       // The copy starts after the update on the host, see execute(), and after
       // the copies for updates on the device.
       int32_t from = returnsSome ? end - 1 : std::max(update, lastReader);
@@ -199,7 +223,7 @@ void StateSimulation::addGroup(size_t i) {
   if (isSwapped)
     copiesIn.push_back(
         {group.momentBytes, update, 0, leadsOf(i, &StateLeads::moments)});
-  if (update >= 0 && choice.parameterOnHost)
+  if (update >= 0 && choice.parameterOnHost && group.updateReads)
     copiesIn.push_back({group.parameterBytes, update, lastReader + 1,
                         leadsOf(i, &StateLeads::parameter)});
   int64_t returned = returnedBytes(i);

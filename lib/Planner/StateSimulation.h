@@ -114,7 +114,7 @@ private:
 
   // Scratch.
   std::vector<std::pair<int64_t, int32_t>> keys;
-  std::vector<int32_t> leaving, late, starts, byNeed;
+  std::vector<int32_t> spreadAmong, leaving, late, starts, byNeed;
   std::vector<int64_t> resident;
   std::vector<Transfer> transfers;
   std::vector<double> updated, reversed;

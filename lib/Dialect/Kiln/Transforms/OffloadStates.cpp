@@ -42,6 +42,7 @@
 #include "StateMirrors.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 #include "kiln/Dialect/Kiln/Transforms/StateResidency.h"
+#include "kiln/Support/EvenMerge.h"
 
 #include "llvm/ADT/SmallPtrSet.h"
 
@@ -72,8 +73,8 @@ private:
   void returnToDevice(Operation *update);
   void orderUpdates();
   void takeShards();
-  void moveUpdates();
   void orderDeviceUpdates();
+  void moveUpdates();
   CopyWaitOp sendBack(WriteOp write);
   void sendBack();
   void sendGathered();
@@ -84,8 +85,12 @@ private:
   ProgramOp train;
   OpBuilder builder;
   /// `updates` run on the host. `deviceUpdates` run on the device, but some of
-  /// their states are stored on the host. Both are in program order.
+  /// their states are stored on the host. Both are in program order;
+  /// orderDeviceUpdates() sorts `deviceUpdates` by the bytes to copy.
   std::vector<StateUpdate> updates, deviceUpdates;
+  /// The op before which the updates on the host are inserted whose gradients
+  /// are copied last; null: the end of the program.
+  Operation *lastOnHost = nullptr;
   /// Parameters that the host updates and that have a mirror, that is, a copy
   /// on the device.
   llvm::DenseSet<StringAttr> mirrored;
@@ -349,7 +354,8 @@ void StateOffloader::moveUpdates() {
     // all-gathers and writes of its results.
     Operation *anchor = i + kGradientsUnderWay < copies.size()
                             ? copies[i + kGradientsUnderWay].first
-                            : end.getOperation();
+                        : lastOnHost ? lastOnHost
+                                     : end.getOperation();
     if (anchor->isBeforeInBlock(update.op)) {
       Operation *wait = *copy.first->getResult(0).user_begin();
       if (!isReversed && anchor->isBeforeInBlock(wait))
@@ -386,14 +392,22 @@ void StateOffloader::moveUpdates() {
   }
 }
 
-/// Moves `deviceUpdates`, the updates on the device of states that are stored
-/// on the host, after the other updates. The copies of these states then use
-/// memory that the other updates have freed. The updates with the most bytes to
-/// copy come first, because nothing overlaps with the last copies. Does nothing
-/// unless the updates are the last ops of the program, as when gradients are
-/// clipped by their global norm.
+/// If some states that are stored on the host are updated on the device (see
+/// `deviceUpdates`), moves all updates on the device after those on the host,
+/// which can then start early, and spreads `deviceUpdates` evenly among them.
+/// The copies of the states then overlap with the other updates, and use memory
+/// that these have freed. The updates with the most bytes to copy come first,
+/// because nothing overlaps with the last copies. Does nothing unless the
+/// updates are the last ops of the program, as when gradients are clipped by
+/// their global norm.
+///
+/// The updates on the host whose gradients are copied last directly precede the
+/// first one of `deviceUpdates`: the program waits for these copies, which then
+/// overlap with other updates, and the states that are copied to the device can
+/// use the memory of the gradients.
 void StateOffloader::orderDeviceUpdates() {
-  if (!updatesComeLast(train, findUpdates(module, train)))
+  std::vector<StateUpdate> others = findUpdates(module, train);
+  if (deviceUpdates.empty() || !updatesComeLast(train, others))
     return;
   auto movedBytes = [&](const StateUpdate &update) {
     int64_t bytes = 0;
@@ -408,12 +422,27 @@ void StateOffloader::orderDeviceUpdates() {
     return bytesOfA == bytesOfB ? a.op->isBeforeInBlock(b.op)
                                 : bytesOfA > bytesOfB;
   });
-  for (StateUpdate &update : deviceUpdates) {
-    update.op->moveBefore(train.getReturn());
-    for (Operation *user : update.op->getUsers())
+  llvm::SmallPtrSet<Operation *, 16> taken;
+  for (const std::vector<StateUpdate> *list : {&updates, &deviceUpdates})
+    for (const StateUpdate &update : *list)
+      taken.insert(update.op);
+  llvm::erase_if(others, [&](const StateUpdate &update) {
+    return taken.contains(update.op);
+  });
+  std::vector<int64_t> weights, movedWeights;
+  for (const StateUpdate &update : others)
+    weights.push_back(bytesOf(update.getUsed().getType()));
+  for (const StateUpdate &update : deviceUpdates)
+    movedWeights.push_back(movedBytes(update));
+  auto other = others.begin(), moved = deviceUpdates.begin();
+  for (bool isMoved : support::mergeEvenly(weights, movedWeights)) {
+    Operation *op = isMoved ? (moved++)->op : (other++)->op;
+    op->moveBefore(train.getReturn());
+    for (Operation *user : op->getUsers())
       if (isa<WriteOp>(user))
         user->moveBefore(train.getReturn());
   }
+  lastOnHost = deviceUpdates.front().op;
 }
 
 /// Starts a copy to the host of the value that `write` writes. Moves `write` to
@@ -521,8 +550,8 @@ void StateOffloader::run() {
   if (!moveStates())
     return;
   orderUpdates();
-  moveUpdates();
   orderDeviceUpdates();
+  moveUpdates();
   sendBack();
   sendGathered();
   // Copies in one direction are executed in order. Copies to mirrors (copies of
