@@ -111,8 +111,9 @@ public:
   /// the same error on all ranks if `outcome` is an error on any rank.
   Status finish(const Status &outcome);
 
-  /// Ends the processes of all ranks after an error of a program that sums over
-  /// ranks. Returns `status` if there is only one rank.
+  /// Ends the processes of all ranks after an error in a program with
+  /// collectives, in which the other ranks would wait for this one. Returns
+  /// `status` if there is only one rank.
   Status abort(const Status &status);
 
 private:

@@ -31,15 +31,15 @@
 //   kept:    // one thread block per row, cached in shared memory
 //     See CachedRows.cpp.
 //
-// Launch: 256 threads per block (64 in small flat kernels that sum slices). A
-// flat kernel has `width` elements per thread and a scalar kernel one row per
-// thread; split and rows kernels have several groups per block. In a split
-// kernel with narrow rows and per-column values, all groups of a block process
-// the same columns. In a rows kernel with column sums, all groups of a block
-// share one chunk (RowSums.cpp).
+// Launch: 256 threads per block, but 64 in small flat kernels in which each
+// thread sums several slices of an operand. A flat kernel has `width` elements
+// per thread and a scalar kernel one row per thread; split and rows kernels
+// have several groups per block. In a split kernel with narrow rows and per-
+// column values, all groups of a block process the same columns. In a rows
+// kernel with column sums, all groups of a block share one chunk (RowSums.cpp).
 // Bytes: each sweep reads its operands once. Rows of up to kCachedColumns
-// columns stay in registers between sweeps as far as registers permit, so
-// memory is read once.
+// columns stay in registers between sweeps if there are enough registers; all
+// sweeps together then read each operand once.
 //
 // RowProgram.h prescribes the 64 partial results of a row reduction. Thread l
 // of a group has partials 4*l to 4*l+3. Tree step s combines the partials p and

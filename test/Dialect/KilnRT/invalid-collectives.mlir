@@ -36,7 +36,7 @@ kilnrt.program @train kind<train> {
   %t = kilnrt.token
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
-  // expected-error @below {{is an all_reduce that has 0 reads and 1 writes, expected at least one read, and writes to the places that are read}}
+  // expected-error @below {{is an all_reduce that has 0 reads and 1 writes, expected at least one read, and one write to each place that is read}}
   kilnrt.begin all_reduce over "dp" %t on @dp after [@compute] (wo %v0)
   kilnrt.wait %t on @compute
 }
@@ -95,7 +95,7 @@ kilnrt.program @train kind<train> {
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 1]
   %whole = kilnrt.view %a[0] : memref<4x4xf32>
   %shard = kilnrt.view %b[0] : memref<2x4xf32>
-  // expected-error @below {{is a reduce_scatter that has 1 reads and 1 writes, expected at least one read, writes to the places that are read, and then one write of a shard per read}}
+  // expected-error @below {{is a reduce_scatter that has 1 reads and 1 writes, expected at least one read, one write to each place that is read, and then one write of a shard for each of them}}
   kilnrt.begin reduce_scatter over "dp" %t on @dp after [@compute] (ro %whole, wo %shard)
   kilnrt.wait %t on @compute
 }
@@ -112,7 +112,7 @@ kilnrt.program @train kind<train> {
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 1]
   %whole = kilnrt.view %a[0] : memref<4x4xf32>
   %shard = kilnrt.view %b[0] : memref<2x4xf32>
-  // expected-error @below {{is a reduce_scatter that has 1 reads and 2 writes, expected at least one read, writes to the places that are read, and then one write of a shard per read}}
+  // expected-error @below {{is a reduce_scatter that has 1 reads and 2 writes, expected at least one read, one write to each place that is read, and then one write of a shard for each of them}}
   kilnrt.begin reduce_scatter over "dp" %t on @dp after [@compute] (ro %whole, wo %shard, wo %whole)
   kilnrt.wait %t on @compute
 }

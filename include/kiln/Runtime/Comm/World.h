@@ -7,10 +7,11 @@
 //
 // A World connects a rank to the other ranks that train the same model. It has
 // a communication thread, which is the only thread that uses the transport.
-// Other threads give it jobs: collectives, which run while the caller
-// continues, and agreements and copies to rank 0, for which the caller waits.
-// The thread carries out the jobs one after another, in the order in which they
-// began. All ranks must begin the same jobs in the same order.
+// Other threads queue jobs for it: collectives, which run while the caller
+// continues, as well as agreements (of all ranks on a value) and copies of data
+// to rank 0, for which the caller waits. The thread executes the jobs in the
+// order in which they were queued. All ranks must queue the same jobs in the
+// same order.
 //
 // A failure of communication cannot be repaired, because the ranks no longer
 // know what the others have received. It ends the processes of all ranks, after

@@ -5,7 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Inserts the copies of values that `kiln.offload` marks:
+// Inserts the copies of values that `kiln.offload` marks. `lag` and `lead` in
+// this attribute (see kOffloadAttr) are the numbers of commands between the
+// start of a copy and the wait for it:
 //
 //   %x = dispatch ...                        %x = dispatch ...
 //                                            %f = copy_out %x
@@ -16,8 +18,6 @@
 //   ... lead commands                        ... lead commands
 //                                            %y = copy_wait %g, %h
 //   dispatch (%x)                            dispatch (%y)
-//
-// `lag` and `lead` are numbers in the attribute (see kOffloadAttr).
 //
 // If a read of a state on the host has the attribute `kiln.keep`, the state is
 // copied to the device once. Any other state on the host is copied once for

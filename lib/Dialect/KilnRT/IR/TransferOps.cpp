@@ -146,10 +146,11 @@ static LogicalResult verifyCollective(BeginOp begin) {
            << stringifyTransferKind(kind) << " that has " << count
            << " reads and " << writes.size() << " writes, expected "
            << (kind == TransferKind::AllReduce
-                   ? "at least one read, and writes to the places that are read"
+                   ? "at least one read, and one write to each place that is "
+                     "read"
                : kind == TransferKind::ReduceScatter
-                   ? "at least one read, writes to the places that are read, "
-                     "and then one write of a shard per read"
+                   ? "at least one read, one write to each place that is read, "
+                     "and then one write of a shard for each of them"
                    : "at least one read, and one write per read");
   SmallVector<ViewOp> all(writes);
   if (!readsWritten)
