@@ -61,8 +61,10 @@ namespace {
 
 class StateOffloader {
 public:
-  StateOffloader(ModuleOp module, ProgramOp train)
-      : module(module), train(train), builder(module.getContext()) {}
+  /// See orderDeviceUpdates() for `spreads`.
+  StateOffloader(ModuleOp module, ProgramOp train, bool spreads)
+      : module(module), train(train), builder(module.getContext()),
+        spreads(spreads) {}
   void run();
 
 private:
@@ -84,6 +86,7 @@ private:
   ModuleOp module;
   ProgramOp train;
   OpBuilder builder;
+  bool spreads;
   /// `updates` run on the host. `deviceUpdates` run on the device, but some of
   /// their states are stored on the host. Both are in program order;
   /// orderDeviceUpdates() sorts `deviceUpdates` by the bytes to copy.
@@ -392,19 +395,22 @@ void StateOffloader::moveUpdates() {
   }
 }
 
-/// If some states that are stored on the host are updated on the device (see
-/// `deviceUpdates`), moves all updates on the device after those on the host,
-/// which can then start early, and spreads `deviceUpdates` evenly among them.
-/// The copies of the states then overlap with the other updates, and use memory
-/// that these have freed. The updates with the most bytes to copy come first,
-/// because nothing overlaps with the last copies. Does nothing unless the
-/// updates are the last ops of the program, as when gradients are clipped by
-/// their global norm.
+/// Orders `deviceUpdates`, the updates on the device of states that are stored
+/// on the host. The updates with the most bytes to copy come first, because
+/// nothing overlaps with the last copies. Does nothing unless the updates are
+/// the last ops of the program, as when gradients are clipped by their global
+/// norm.
 ///
-/// The updates on the host whose gradients are copied last directly precede the
-/// first one of `deviceUpdates`: the program waits for these copies, which then
-/// overlap with other updates, and the states that are copied to the device can
-/// use the memory of the gradients.
+/// If `spreads` is false, `deviceUpdates` follow all other updates. Their
+/// copies then use memory that the other updates have freed.
+///
+/// If `spreads` is true, all updates on the device follow those on the host,
+/// which can then start early, and `deviceUpdates` are spread evenly among the
+/// others. Their copies then overlap with the other updates, but may need more
+/// memory. The updates on the host whose gradients are copied last directly
+/// precede the first one of `deviceUpdates`: the program waits for these
+/// copies, which then overlap with other updates, and the states that are
+/// copied to the device can use the memory of the gradients.
 void StateOffloader::orderDeviceUpdates() {
   std::vector<StateUpdate> others = findUpdates(module, train);
   if (deviceUpdates.empty() || !updatesComeLast(train, others))
@@ -427,7 +433,7 @@ void StateOffloader::orderDeviceUpdates() {
     for (const StateUpdate &update : *list)
       taken.insert(update.op);
   llvm::erase_if(others, [&](const StateUpdate &update) {
-    return taken.contains(update.op);
+    return !spreads || taken.contains(update.op);
   });
   std::vector<int64_t> weights, movedWeights;
   for (const StateUpdate &update : others)
@@ -550,8 +556,11 @@ void StateOffloader::run() {
   if (!moveStates())
     return;
   orderUpdates();
-  orderDeviceUpdates();
+  if (spreads)
+    orderDeviceUpdates();
   moveUpdates();
+  if (!spreads)
+    orderDeviceUpdates();
   sendBack();
   sendGathered();
   // Copies in one direction are executed in order. Copies to mirrors (copies of
@@ -580,7 +589,10 @@ struct OffloadStatesPass : kiln::impl::OffloadStatesBase<OffloadStatesPass> {
       if (program.getKind() == ProgramKind::Train) {
         if (shares.any())
           assignResidency(getOperation(), program, shares);
-        StateOffloader(getOperation(), program).run();
+        // The planner, which sets the residencies itself, knows whether the
+        // memory suffices.
+        StateOffloader(getOperation(), program, /*spreads=*/!shares.any())
+            .run();
       }
   }
 };
