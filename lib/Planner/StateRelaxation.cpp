@@ -347,8 +347,8 @@ static constexpr double kShortest = 1e-20;
 /// The target is this multiple of the bound when the bound comes close to it.
 static constexpr double kTarget = 1.05, kClose = 0.95, kFirstTarget = 1.2;
 
-/// Moves `weights` to the nearest point at which no weight is negative and
-/// their sum is 1.
+/// Projects `weights` onto the probability simplex: moves them to the nearest
+/// point at which no weight is negative and their sum is 1.
 template <size_t N> static void project(std::array<double, N> &weights) {
   std::array<double, N> sorted = weights;
   std::sort(sorted.begin(), sorted.end(), std::greater<>());

@@ -382,7 +382,8 @@ TEST(StatePlanner, SmallParametersStayOnTheDevice) {
     if (isSmall(i))
       EXPECT_TRUE(solution.choices[i] == StateChoice()) << i;
 
-  // If the device has memory for hardly any state, they are on the host, too.
+  // If the device has room for hardly any state, small parameters may be on the
+  // host, too.
   problem.capacity = 0;
   problem.capacity =
       evaluateStates(problem,

@@ -37,7 +37,7 @@ int64_t countSequences(ProgramOp program);
 mlir::Operation *findBackwardPhase(ProgramOp program);
 
 /// Returns the residuals of a program whose backward pass follows the op
-/// `phase`. States and constants are no residuals.
+/// `phase`. States and constants are not residuals.
 ResidualMap findResiduals(ProgramOp program, mlir::Operation *phase);
 
 /// Describes an encoding of a residual, which has `encodedBytes` bytes, for
