@@ -179,8 +179,8 @@ TEST(TcpTest, TransportsMatchTagsAndSizes) {
     Status status = transport.receive(1, values.data(), 4, 1, request);
     if (status.ok())
       status = finish(request);
-    EXPECT_EQ(status.message(), "the connection to rank 1 has failed: that "
-                                "rank sent 8 bytes, expected 4");
+    EXPECT_EQ(status.message(), "the connection to rank 1 has failed: the "
+                                "peer sent 8 bytes, expected 4");
   });
 }
 
