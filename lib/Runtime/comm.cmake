@@ -3,3 +3,4 @@
 file(GLOB KILN_COMM_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/Comm/*.cpp)
 add_library(KilnComm OBJECT ${KILN_COMM_SOURCES})
 target_link_libraries(KilnComm PUBLIC KilnSupport)
+kiln_precompiled(KilnComm)

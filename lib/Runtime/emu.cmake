@@ -2,3 +2,4 @@
 file(GLOB KILN_EMU_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/Emu/*.cpp)
 add_library(KilnEmu STATIC ${KILN_EMU_SOURCES})
 target_link_libraries(KilnEmu PUBLIC KilnSupport)
+kiln_precompiled(KilnEmu)

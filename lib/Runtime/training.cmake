@@ -47,14 +47,29 @@ find_path(KILN_CBLAS_INCLUDE cblas.h PATH_SUFFIXES openblas-openmp REQUIRED
   HINTS /usr/include/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-openmp)
 find_library(KILN_GOMP NAMES libgomp.so.1 gomp REQUIRED)
 
-# Everything but main(), so that tests can link it.
+# The GEMMs and the team of threads, which kiln-measure runs too.
+add_library(KilnGemm OBJECT
+  Engine/AmxGemm.cpp
+  Engine/Avx512Gemm.cpp
+  Engine/CpuFeatures.cpp
+  Engine/Gemm.cpp
+  Engine/GemmTiles.cpp
+  Engine/LowPrecisionGemm.cpp
+  Engine/NarrowRows.cpp
+  Engine/ProcessorShare.cpp
+  Engine/Processors.cpp
+  Engine/ThreadTeam.cpp
+  Engine/TileEpilogue.cpp
+  Engine/WaitPolicy.cpp)
+target_include_directories(KilnGemm SYSTEM PRIVATE ${KILN_CBLAS_INCLUDE})
+target_link_libraries(KilnGemm PUBLIC KilnSupport ${KILN_OPENBLAS} ${KILN_GOMP})
+
+# Everything else but main(), so that tests can link it.
 add_library(KilnEngine OBJECT
   Engine/AllocationCounter.cpp
-  Engine/AmxGemm.cpp
   Engine/Arena.cpp
   Engine/CommandEngine.cpp
   Engine/AttentionReader.cpp
-  Engine/Avx512Gemm.cpp
   Engine/Command.cpp
   Engine/CommandReader.cpp
   Engine/CommandTable.cpp
@@ -65,19 +80,12 @@ add_library(KilnEngine OBJECT
   Engine/TransferEngine.cpp
   Engine/TransferOrder.cpp
   Engine/TransferStress.cpp
-  Engine/CpuFeatures.cpp
   Engine/DescriptionParser.cpp
-  Engine/Gemm.cpp
-  Engine/GemmTiles.cpp
   Engine/LaunchGroups.cpp
-  Engine/LowPrecisionGemm.cpp
   Engine/MemoryBlocks.cpp
-  Engine/NarrowRows.cpp
   Engine/OpRepeat.cpp
   Engine/OpTrace.cpp
   Engine/PlanCheck.cpp
-  Engine/ProcessorShare.cpp
-  Engine/Processors.cpp
   Engine/Program.cpp
   Engine/QueueReader.cpp
   Engine/RankProcessors.cpp
@@ -86,14 +94,11 @@ add_library(KilnEngine OBJECT
   Engine/Roles.cpp
   Engine/SegmentReader.cpp
   Engine/SlotReader.cpp
-  Engine/ThreadTeam.cpp
-  Engine/TileEpilogue.cpp
-  Engine/WaitPolicy.cpp
   Engine/WriteWatch.cpp
   Engine/WrittenStates.cpp)
-target_include_directories(KilnEngine SYSTEM PRIVATE ${KILN_CBLAS_INCLUDE})
-target_link_libraries(KilnEngine PUBLIC KilnTraining ${KILN_OPENBLAS} ${KILN_GOMP})
+target_link_libraries(KilnEngine PUBLIC KilnGemm KilnTraining)
 
 add_library(KilnRuntime STATIC Engine/Executable.cpp Engine/Main.cpp)
 target_link_libraries(KilnRuntime PUBLIC KilnEngine)
-target_sources(KilnRuntime PRIVATE $<TARGET_OBJECTS:KilnEngine>)
+target_sources(KilnRuntime PRIVATE $<TARGET_OBJECTS:KilnGemm> $<TARGET_OBJECTS:KilnEngine>)
+kiln_precompiled(KilnTraining KilnGemm KilnEngine KilnRuntime)
