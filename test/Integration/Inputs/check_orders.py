@@ -5,7 +5,7 @@
 #
 # ===-----------------------------------------------------------------------=== #
 """check_orders.py [--orders=few] [--targets=cpu,cuda-emu,interpreter,trace] [--matching=]
-[--seed=1] KILNC KILN-RUN MODELS WORK: trains the models tiny-gpt2 and tiny-llama, which are in
+[--seed=1] [--first=0] KILNC KILN-RUN MODELS WORK: trains the models tiny-gpt2 and tiny-llama, which are in
 the folder MODELS, with orders of forward and backward segments. Every combination of a
 model, a target, flags and an order is required to satisfy the following:
 
@@ -27,7 +27,8 @@ of order and every target. --orders=all tests about 2,070 combinations, which ta
   check_orders.py --orders=all build/bin/kilnc build/bin/kiln-run examples WORK
 
 Random orders are drawn from the seed. --matching selects the combinations whose line contains
-this text. Failures are printed with the commands that reproduce them, and counted."""
+this text, and --first leaves out as many of them as an interrupted run has tested. Failures are
+printed with the commands that reproduce them, and counted."""
 
 import array
 import dataclasses
@@ -340,7 +341,7 @@ def all_combinations(seed):
 
 def main():
     options, arguments = harness.leading_options(
-        sys.argv[1:], orders="few", targets="cpu,cuda-emu,interpreter,trace", matching="", seed=1
+        sys.argv[1:], orders="few", targets="cpu,cuda-emu,interpreter,trace", matching="", seed=1, first=0
     )
     kilnc, interpreter, models, work = arguments
     place = Workplace(kilnc, interpreter, models, harness.fresh_directory(work))
@@ -351,15 +352,16 @@ def main():
         if one.target in options["targets"].split(",") and options["matching"] in str(one)
     ]
     print(f"{len(combinations)} combinations with --seed={options['seed']}", flush=True)
+    combinations = combinations[options["first"] :]
     failed = 0
-    for one in combinations:
+    for number, one in enumerate(combinations, start=options["first"]):
         start = time.monotonic()
         try:
             note, ok = place.check(one), True
         except Failure as failure:
             note, ok = "\n  ".join([str(failure), *place.commands]), False
         failed += not ok
-        print(f"{'ok  ' if ok else 'FAIL'} {one} ({time.monotonic() - start:.1f} s) {note}".rstrip(), flush=True)
+        print(f"{'ok  ' if ok else 'FAIL'} {number} {one} ({time.monotonic() - start:.1f} s) {note}".rstrip(), flush=True)
     shutil.rmtree(place.work)
     if failed or not combinations:
         harness.fail(f"{failed} of {len(combinations)} combinations fail")
