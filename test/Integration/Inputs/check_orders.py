@@ -5,7 +5,7 @@
 #
 # ===-----------------------------------------------------------------------=== #
 """check_orders.py [--orders=few] [--targets=cpu,cuda-emu,interpreter,trace] [--matching=]
-[--seed=1] [--first=0] KILNC KILN-RUN MODELS WORK: trains the models tiny-gpt2 and tiny-llama, which are in
+[--seed=1] [--results=FILE] KILNC KILN-RUN MODELS WORK: trains the models tiny-gpt2 and tiny-llama, which are in
 the folder MODELS, with orders of forward and backward segments. Every combination of a
 model, a target, flags and an order is required to satisfy the following:
 
@@ -27,14 +27,20 @@ of order and every target. --orders=all tests about 2,070 combinations, which ta
   check_orders.py --orders=all build/bin/kilnc build/bin/kiln-run examples WORK
 
 Random orders are drawn from the seed. --matching selects the combinations whose line contains
-this text, and --first leaves out as many of them as an interrupted run has tested. Failures are
-printed with the commands that reproduce them, and counted."""
+this text. Failures are printed with the commands that reproduce them, and counted.
+
+--results reads and extends a file of the combinations that agree, each with a digest of all
+executables and schedules that it ran. A combination with the same digest is not run again. So an
+interrupted run can be continued, and a later compiler can be tested by compiling alone if it
+compiles to the same bytes. The folder WORK must be the same, because programs contain its path."""
 
 import array
 import dataclasses
 import functools
+import hashlib
 import itertools
 import math
+import pathlib
 import random
 import shlex
 import shutil
@@ -157,6 +163,16 @@ class Failure(Exception):
     pass
 
 
+@dataclasses.dataclass
+class Reference:
+    """A compiled program with which others are compared, and its result once it has run."""
+
+    combination: Combination
+    folder: pathlib.Path
+    made: list
+    result: tuple = None
+
+
 class Workplace:
     """Compiles and runs combinations in a folder."""
 
@@ -164,6 +180,7 @@ class Workplace:
         self.kilnc, self.interpreter, self.models, self.work = kilnc, interpreter, models, work
         self.commands = []
         self.references = {}
+        self.passed = set()  # Digests of combinations that agree.
         for model in MODELS:
             harness.write_inputs(f"{models}/{model}", harness.fresh_directory(work / model))
 
@@ -175,6 +192,7 @@ class Workplace:
         return done.stdout
 
     def compile(self, one, folder, emit=None):
+        """Returns the executable, or the schedule, and the flags that it was compiled with."""
         batch = 8 if one.model == "tiny-llama" else one.order.count
         flags = [f"--microbatches={one.order.count}", f"--batch={batch}"]
         flags += [*COMMON, *one.flags.split(), one.order.flag(folder)]
@@ -184,16 +202,20 @@ class Workplace:
         self.run(self.kilnc, f"{self.models}/{one.model}", *flags, *stage, "-o", output)
         return output, flags
 
-    def train(self, one, folder, check):
+    def make(self, one, folder):
+        """Compiles what train() or check_trace() runs."""
+        stages = {"interpreter": ["schedule"], "trace": [None, "schedule"]}.get(one.target, [None])
+        return [self.compile(one, folder, emit) for emit in stages]
+
+    def train(self, one, folder, made, check):
         """Trains, and returns the losses and the folder of the checkpoint."""
         log, saved = folder / "log.jsonl", folder / "saved"
         common = [f"--data={self.work / one.model / 'train.bin'}", "--seed=5", f"--steps={one.steps}"]
         common += ["--lr=0.003", "--warmup-steps=2", f"--log={log}", f"--save={saved}"]
+        [(executable, flags)] = made
         if one.target == "interpreter":
-            schedule, _ = self.compile(one, folder, emit="schedule")
-            self.run(self.interpreter, schedule, *common)
+            self.run(self.interpreter, executable, *common)
         else:
-            executable, flags = self.compile(one, folder)
             if one.seed and one.target == "cuda-emu":
                 common.append(f"--emu-seed={one.seed}")
             elif one.seed and "--offload" in one.flags:
@@ -223,37 +245,56 @@ class Workplace:
         if failures:
             raise Failure("; ".join(failures))
 
-    def check_trace(self, one, folder):
-        executable, _ = self.compile(one, folder)
-        schedule, _ = self.compile(one, folder, emit="schedule")
+    def check_trace(self, folder, made):
+        (executable, _), (schedule, _) = made
         self.run(executable, f"--check-ops={folder / 'trace'}")
         table = self.run(self.interpreter, schedule, f"--check-trace={folder / 'trace'}")
         if "FAIL" in table or "ok    matmul" not in table:
             raise Failure(table)
 
     def reference(self, one, order):
-        """Returns the result with another order."""
+        """Returns the compiled program with another order."""
         key = dataclasses.replace(one, order=order, seed=0)
         if key not in self.references:
             folder = harness.fresh_directory(self.work / f"reference{len(self.references)}")
-            self.references[key] = self.train(key, folder, check=False)
-            (folder / "train").unlink(missing_ok=True)
+            self.references[key] = Reference(key, folder, self.make(key, folder))
         return self.references[key]
 
+    def result_of(self, reference):
+        if not reference.result:
+            one, folder = reference.combination, reference.folder
+            reference.result = self.train(one, folder, reference.made, check=False)
+        return reference.result
+
+    def digest(self, one, made, references):
+        """Returns a digest of everything that a combination runs."""
+        digest = hashlib.sha256(repr(one).encode())
+        for path, _ in made + [pair for reference in references for pair in reference.made]:
+            digest.update(hashlib.sha256(path.read_bytes()).digest())
+        if one.target in ("interpreter", "trace"):
+            digest.update(hashlib.sha256(pathlib.Path(self.interpreter).read_bytes()).digest())
+        return digest.hexdigest()
+
     def check(self, one):
-        """Raises a Failure if the combination does not satisfy what it must."""
+        """Raises a Failure if the combination does not satisfy what it must. Returns the digest
+        of what it ran, and a note."""
         self.commands = []
         folder = harness.fresh_directory(self.work / "combination")
+        made = self.make(one, folder)
+        references = []
+        if one.target != "trace":
+            orders = one.order.serial, Order("alternate", one.order.count)
+            references = [self.reference(one, order) for order in orders]
+        digest = self.digest(one, made, references)
+        if digest in self.passed:
+            return digest, "as in an earlier run"
         if one.target == "trace":
-            self.check_trace(one, folder)
-            return ""
-        found = self.train(one, folder, check=True)
-        mine, self.commands = self.commands, []
-        serial = self.reference(one, one.order.serial)
-        alternate = self.reference(one, Order("alternate", one.order.count))
-        self.commands += mine
+            self.check_trace(folder, made)
+            return digest, ""
+        found = self.train(one, folder, made, check=True)
+        serial, alternate = map(self.result_of, references)
         require_equal(found, serial)
-        return require_close(found, alternate, TOLERANCES[one.precision])
+        return digest, require_close(found, alternate, TOLERANCES[one.precision])
 
 
 def require_equal(found, expected):
@@ -341,7 +382,7 @@ def all_combinations(seed):
 
 def main():
     options, arguments = harness.leading_options(
-        sys.argv[1:], orders="few", targets="cpu,cuda-emu,interpreter,trace", matching="", seed=1, first=0
+        sys.argv[1:], orders="few", targets="cpu,cuda-emu,interpreter,trace", matching="", seed=1, results=""
     )
     kilnc, interpreter, models, work = arguments
     place = Workplace(kilnc, interpreter, models, harness.fresh_directory(work))
@@ -352,16 +393,20 @@ def main():
         if one.target in options["targets"].split(",") and options["matching"] in str(one)
     ]
     print(f"{len(combinations)} combinations with --seed={options['seed']}", flush=True)
-    combinations = combinations[options["first"] :]
+    results = pathlib.Path(options["results"] or "/dev/null")
+    place.passed = set(results.read_text().split()) if results.exists() else set()
     failed = 0
-    for number, one in enumerate(combinations, start=options["first"]):
+    for one in combinations:
         start = time.monotonic()
         try:
-            note, ok = place.check(one), True
+            (digest, note), ok = place.check(one), True
+            if digest not in place.passed:
+                with results.open("a") as file:
+                    file.write(digest + "\n")
         except Failure as failure:
             note, ok = "\n  ".join([str(failure), *place.commands]), False
         failed += not ok
-        print(f"{'ok  ' if ok else 'FAIL'} {number} {one} ({time.monotonic() - start:.1f} s) {note}".rstrip(), flush=True)
+        print(f"{'ok  ' if ok else 'FAIL'} {one} ({time.monotonic() - start:.1f} s) {note}".rstrip(), flush=True)
     shutil.rmtree(place.work)
     if failed or not combinations:
         harness.fail(f"{failed} of {len(combinations)} combinations fail")
