@@ -272,7 +272,8 @@ class Workplace:
         for path, _ in made + [pair for reference in references for pair in reference.made]:
             digest.update(hashlib.sha256(path.read_bytes()).digest())
         if one.target in ("interpreter", "trace"):
-            digest.update(hashlib.sha256(pathlib.Path(self.interpreter).read_bytes()).digest())
+            interpreter = pathlib.Path(shutil.which(self.interpreter))
+            digest.update(hashlib.sha256(interpreter.read_bytes()).digest())
         return digest.hexdigest()
 
     def check(self, one):
