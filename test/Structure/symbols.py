@@ -32,7 +32,8 @@ SHARED = ["Support"]
 # Uses the runtime's training loop with the compiler's dialects, so it may use both.
 BOTH = ["Interpreter"]
 # Archives that user programs do not link.
-OTHERS = ["StdPch", "Pch", "KernelPch", "TestPch", "KernelTestPch", "GTestPch", "ToyProgram", "EmuToyProgram", "CudaToyProgram"]
+OTHERS = ["StdPch", "Pch", "KernelPch", "TestPch", "KernelTestPch", "GTestPch", "ToyProgram", "EmuToyProgram",
+          "CudaToyProgram"]  # fmt: skip
 
 NM = shutil.which("llvm-nm") or shutil.which("nm")
 SHARED_NAMES = ("support", "abi")

@@ -5,9 +5,9 @@
 #
 # ===-----------------------------------------------------------------------=== #
 """check_orders.py [--orders=few] [--targets=cpu,cuda-emu,interpreter,trace] [--matching=]
-[--seed=1] [--results=FILE] KILNC KILN-RUN MODELS WORK: trains the models tiny-gpt2 and tiny-llama, which are in
-the folder MODELS, with orders of forward and backward segments. Every combination of a
-model, a target, flags and an order is required to satisfy the following:
+[--seed=1] [--results=FILE] KILNC KILN-RUN MODELS WORK: trains the models tiny-gpt2 and
+tiny-llama, which are in the folder MODELS, with orders of forward and backward segments. Every
+combination of a model, a target, flags and an order is required to satisfy the following:
 
 - --check-memory passes, and checks the memory of the host if the plan uses it;
 - the plan has as many ring slots as micro-batches are in flight at most;
@@ -32,7 +32,8 @@ this text. Failures are printed with the commands that reproduce them, and count
 --results reads and extends a file of the combinations that agree, each with a digest of all
 executables and schedules that it ran. A combination with the same digest is not run again. So an
 interrupted run can be continued, and a later compiler can be tested by compiling alone if it
-compiles to the same bytes. The folder WORK must be the same, because programs contain its path."""
+compiles to the same bytes. The folder WORK must be the same, because programs contain its path.
+If the checks of this script change, delete the file."""
 
 import array
 import dataclasses
@@ -170,6 +171,7 @@ class Reference:
     combination: Combination
     folder: pathlib.Path
     made: list
+    digest: bytes
     result: tuple = None
 
 
@@ -257,24 +259,23 @@ class Workplace:
         key = dataclasses.replace(one, order=order, seed=0)
         if key not in self.references:
             folder = harness.fresh_directory(self.work / f"reference{len(self.references)}")
-            self.references[key] = Reference(key, folder, self.make(key, folder))
+            made = self.make(key, folder)
+            self.references[key] = Reference(key, folder, made, digest_of(made))
         return self.references[key]
 
     def result_of(self, reference):
         if not reference.result:
             one, folder = reference.combination, reference.folder
             reference.result = self.train(one, folder, reference.made, check=False)
+            (folder / "train").unlink(missing_ok=True)
         return reference.result
 
     def digest(self, one, made, references):
         """Returns a digest of everything that a combination runs."""
-        digest = hashlib.sha256(repr(one).encode())
-        for path, _ in made + [pair for reference in references for pair in reference.made]:
-            digest.update(hashlib.sha256(path.read_bytes()).digest())
+        parts = [repr(one).encode(), digest_of(made), *(each.digest for each in references)]
         if one.target in ("interpreter", "trace"):
-            interpreter = pathlib.Path(shutil.which(self.interpreter))
-            digest.update(hashlib.sha256(interpreter.read_bytes()).digest())
-        return digest.hexdigest()
+            parts.append(digest_of([(pathlib.Path(shutil.which(self.interpreter)), [])]))
+        return hashlib.sha256(b"".join(parts)).hexdigest()
 
     def check(self, one):
         """Raises a Failure if the combination does not satisfy what it must. Returns the digest
@@ -296,6 +297,11 @@ class Workplace:
         serial, alternate = map(self.result_of, references)
         require_equal(found, serial)
         return digest, require_close(found, alternate, TOLERANCES[one.precision])
+
+
+def digest_of(made):
+    """Returns a digest of the files that Workplace.make() returns."""
+    return b"".join(hashlib.sha256(path.read_bytes()).digest() for path, _ in made)
 
 
 def require_equal(found, expected):
