@@ -404,6 +404,7 @@ Result<Choice> ProposalMeasurer::chooseStates(OwningOpRef<ModuleOp> dispatched,
   int64_t fragmentation = 0;
   for (int round = 0; round < rounds; ++round) {
     StateProblem problem = limits.problemOf(*model);
+    problem.spread = proposal.spread;
     StateSolution solution =
         planStates(problem, refines && round == 0 ? std::nullopt : lastStart);
     if (!solution.fits) {

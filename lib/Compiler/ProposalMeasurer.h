@@ -97,6 +97,7 @@ struct Proposal {
   /// planner has chosen.
   std::optional<StateMarks> states;
   std::optional<StateLimits> limits; ///< Memory limits for choosing `states`.
+  Spread spread = Spread::OverAll;   ///< How `states` are chosen.
   /// States on the host that are copied to the device once per step, see
   /// kKeepAttr.
   std::vector<mlir::StringAttr> kept;

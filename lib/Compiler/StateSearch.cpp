@@ -30,10 +30,13 @@ static constexpr double kWorthMeasuring = 0.995;
 /// makes a step faster by up to a quarter.
 static constexpr double kWorthRefining = 1.25;
 /// If the step time of the best plan exceeds this factor times the lower bound,
-/// refineStates() also tries the policy "full", which stores the inputs of all
-/// stages and recomputes everything else. The other plans were made as if all
-/// stored values stayed on the device. If the inputs of the stages are
-/// offloaded to the host, "full" can be faster than these plans.
+/// refineStates() makes two more plans:
+/// - one with Spread::WithinSizes. If fragmentation makes the other plans
+///   slower, this plan may be faster.
+/// - one with the policy "full", which stores the inputs of all stages and
+///   recomputes everything else. The other plans were made as if all stored
+///   values stayed on the device. If the inputs of the stages are offloaded to
+///   the host, "full" can be faster than these plans.
 static constexpr double kFarFromBound = 1.05;
 
 /// Calls `task` for every index below `count`, on several threads at the same
@@ -248,7 +251,7 @@ Status MemoryPlanner::measureExactly() {
 /// Chooses again, with more effort, which states are stored on the host. Does
 /// so for the best proposal, for `rival` (a plan that may be faster but was
 /// only estimated) and, unless the best proposal is close to the lower bound,
-/// for the policy "full".
+/// for the plans that kFarFromBound describes.
 Status MemoryPlanner::refineStates() {
   if (!best->states->any())
     return Status();
@@ -269,6 +272,8 @@ Status MemoryPlanner::refineStates() {
   if (llvm::all_of(ladders, [&](const Ladder &ladder) {
         return best->seconds > kFarFromBound * boundOf(ladder);
       })) {
+    add(best->cut, best->schedule, best->bound);
+    trials.back()->spread = Spread::WithinSizes;
     StageChain stages(trainProgram(module), StageCut::Everywhere);
     add(StageCut::Everywhere, *namedSchedule("full", stages), leastSeconds());
   }

@@ -53,24 +53,42 @@ static constexpr int64_t kLargeFactor = 8;
 /// in total.
 static constexpr int64_t kSmallShare = 128;
 
+namespace {
+/// A selector of groups for each kind of choice.
+struct Selectors {
+  Selectors(int64_t bytes, const StateShares &shares)
+      : bytes(bytes), optimizer(shares.optimizer), moments(shares.moments),
+        gradients(shares.gradients), parameters(shares.parameters) {}
+
+  /// With Spread::WithinSizes, the size of the parameter of each group.
+  int64_t bytes;
+  ShareSelector optimizer, moments, gradients, parameters;
+};
+} // namespace
+
 std::vector<StateChoice>
 kiln::spreadShares(const std::vector<StateGroup> &groups,
-                   const StateShares &shares) {
-  ShareSelector optimizer(shares.optimizer), moments(shares.moments),
-      gradients(shares.gradients), parameters(shares.parameters);
+                   const StateShares &shares, Spread spread) {
+  std::vector<Selectors> sizes;
   std::vector<StateChoice> choices;
   for (const StateGroup &group : groups) {
+    int64_t bytes = group.parameterBytes;
+    auto selectors =
+        std::find_if(sizes.begin(), sizes.end(), [&](const Selectors &other) {
+          return spread == Spread::OverAll || other.bytes == bytes;
+        });
+    if (selectors == sizes.end())
+      selectors = sizes.emplace(sizes.end(), bytes, shares);
     StateChoice &choice = choices.emplace_back();
-    choice.parameterOnHost = parameters.select(group.parameterBytes);
+    choice.parameterOnHost = selectors->parameters.select(bytes);
     if (group.update < 0)
       continue;
-    if (optimizer.select(group.parameterBytes))
+    if (selectors->optimizer.select(bytes))
       choice.update = UpdatePlace::Host;
-    if (moments.select(group.parameterBytes,
-                       choice.update == UpdatePlace::Device))
+    if (selectors->moments.select(bytes, choice.update == UpdatePlace::Device))
       choice.update = UpdatePlace::Swapped;
-    choice.gradientAway = gradients.select(group.parameterBytes,
-                                           choice.update != UpdatePlace::Host);
+    choice.gradientAway =
+        selectors->gradients.select(bytes, choice.update != UpdatePlace::Host);
   }
   return choices;
 }
@@ -158,7 +176,8 @@ Search::Search(const StateProblem &problem, const std::vector<size_t> &large,
 
 std::vector<StateChoice> Search::choicesOf(const StateShares &shares) const {
   std::vector<StateChoice> choices = fixed,
-                           spread = spreadShares(others, shares);
+                           spread =
+                               spreadShares(others, shares, problem.spread);
   for (size_t k = 0; k < indices.size(); ++k)
     choices[indices[k]] = spread[k];
   return choices;

@@ -67,6 +67,12 @@ struct StateGroup {
   std::vector<std::pair<int32_t, int32_t>> readers;
 };
 
+/// How spreadShares() spreads choices over the groups.
+enum class Spread : uint8_t {
+  OverAll,    ///< Evenly over all groups.
+  WithinSizes ///< Evenly over the groups of each size.
+};
+
 struct StateProblem {
   std::vector<double> seconds; ///< Duration of every command on the device.
   std::vector<int64_t> live;   ///< Live bytes at every command, without states.
@@ -96,6 +102,11 @@ struct StateProblem {
   size_t gradientsUnderWay = 0, updatesUnderWay = 0;
   int64_t capacity = 0;     ///< Limit on the bytes on the device.
   int64_t hostCapacity = 0; ///< Limit on the bytes on the host.
+  /// How planStates() spreads choices. The layers of a program have groups of
+  /// the same few sizes, so OverAll may choose groups of one size only. With
+  /// WithinSizes, the gaps that gradients leave in the arena are as large as
+  /// the states that are copied to the device in their place.
+  Spread spread = Spread::OverAll;
 };
 
 enum class UpdatePlace : uint8_t {
@@ -173,13 +184,15 @@ struct StateSolution {
 /// Applies each kind of choice to its share of the parameter bytes, spread
 /// evenly over the groups. For any n, if the first n groups have b parameter
 /// bytes, a choice with the share s applies to s * b of these bytes, up to a
-/// difference of half of the size of the largest parameter. The difference is
-/// larger only if a choice is impossible for a group:
+/// difference of half of the size of the largest parameter. With
+/// Spread::WithinSizes, this holds for the groups of each size. The difference
+/// is larger only if a choice is impossible for a group:
 ///   - A frozen parameter has no update.
 ///   - If the host updates a parameter, its moments are not swapped, and its
 ///     gradient is not stored on the host for later.
 std::vector<StateChoice> spreadShares(const std::vector<StateGroup> &groups,
-                                      const StateShares &shares);
+                                      const StateShares &shares,
+                                      Spread spread = Spread::OverAll);
 
 /// Simulates the program with one choice per group of states.
 StateCost evaluateStates(const StateProblem &problem,

@@ -16,6 +16,7 @@
 #include "gtest/gtest.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <random>
 
@@ -205,6 +206,32 @@ TEST(StatePlanner, SharesAreSpreadEvenly) {
     EXPECT_EQ(choices.back().update, UpdatePlace::Device);
     EXPECT_FALSE(choices.back().gradientAway);
   }
+}
+
+// Layers with parameters of three sizes. Half of their bytes are those of the
+// largest size, which OverAll chooses.
+TEST(StatePlanner, SharesAreSpreadWithinSizes) {
+  const int64_t sizes[] = {48, 36, 12};
+  std::vector<StateGroup> groups(120);
+  for (size_t i = 0; i < groups.size(); ++i) {
+    groups[i].parameterBytes = sizes[i % 3];
+    groups[i].update = 0;
+  }
+  StateShares shares;
+  shares.moments = shares.parameters = 0.5;
+  auto count = [&](Spread spread) {
+    std::map<int64_t, int> swapped, parameters;
+    auto choices = spreadShares(groups, shares, spread);
+    for (size_t i = 0; i < groups.size(); ++i) {
+      swapped[sizes[i % 3]] += choices[i].update == UpdatePlace::Swapped;
+      parameters[sizes[i % 3]] += choices[i].parameterOnHost;
+    }
+    EXPECT_EQ(swapped, parameters);
+    return swapped;
+  };
+  using Counts = std::map<int64_t, int>;
+  EXPECT_EQ(count(Spread::OverAll), (Counts{{48, 40}, {36, 0}, {12, 0}}));
+  EXPECT_EQ(count(Spread::WithinSizes), (Counts{{48, 20}, {36, 20}, {12, 20}}));
 }
 
 TEST(StatePlanner, NothingBeatsTheBound) {
