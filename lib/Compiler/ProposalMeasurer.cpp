@@ -33,11 +33,6 @@ static constexpr double kPruneRatio = 1.03;
 /// fragmentation makes the arena of a plan exceed the budget, the next plan is
 /// made for a smaller capacity.
 static constexpr int kOffloadRounds = 6;
-/// Maximum number of choices of states on the host that are tried for a
-/// proposal, including choices that exceed the limits. kStateRounds applies if
-/// the proposal is measured, kEstimateRounds if its step time is only
-/// estimated.
-static constexpr int kStateRounds = 10, kEstimateRounds = 3;
 /// Maximum number of offload plans for activations that are tried for a
 /// proposal with states on the host. If none of the plans fits, other states
 /// are chosen.
@@ -46,9 +41,6 @@ static constexpr int kOffloadRoundsBesideStates = 2;
 /// fragmentation of the arena if this makes the step slower by at most this
 /// fraction of the step time.
 static constexpr double kReserveCost = 0.02;
-/// Maximum number of times that offloadMost() reduces the host memory for
-/// states.
-static constexpr int kHostRounds = 3;
 /// Maximum number of steps of the search for buffer offsets if the goal is
 /// ArenaGoal::Fit.
 static constexpr int64_t kTrialEffort = 100'000'000;
@@ -301,68 +293,6 @@ bool ProposalMeasurer::abandons(double seconds) {
   return true;
 }
 
-StateProblem StateLimits::problemOf(const OffloadModel &model) const {
-  StateProblem problem = model.states->problem;
-  problem.capacity = capacity;
-  problem.hostCapacity = hostCapacity;
-  if (!isAway)
-    return problem;
-  // Assume that all activations that can be offloaded are offloaded, and
-  // subtract their bytes. Gradients are not activations, although the ops of
-  // the loss compute some of them in the forward pass.
-  llvm::SmallDenseSet<int32_t> gradients;
-  for (const StateGroup &group : problem.groups)
-    gradients.insert(group.gradient);
-  for (const OffloadItem &item : model.problem.items)
-    if (!gradients.contains(item.made))
-      for (int32_t c = item.left + 1; c < item.back; ++c)
-        problem.live[c] -= item.bytes;
-  return problem;
-}
-
-/// Stores all states on the host. If the host memory is not sufficient, stores
-/// those states on the host that reduce the device memory most. Offloads all
-/// activations that can be offloaded.
-Result<Choice> ProposalMeasurer::offloadMost(const StateModel &model,
-                                             Proposal &proposal) {
-  StateProblem problem = model.problem;
-  problem.capacity = 0;
-  StateSolution solution;
-  solution.choices =
-      spreadShares(problem.groups, {/*optimizer=*/1, /*moments=*/0,
-                                    /*gradients=*/0, /*parameters=*/1});
-  solution.cost = evaluateStates(problem, solution.choices);
-  auto offload = [&]() -> Result<Choice> {
-    proposal.states = model.marksOf(solution);
-    auto formed = form(proposal, /*isOffloaded=*/true);
-    if (!formed.ok())
-      return formed.status();
-    int64_t fragmentation = 0;
-    return chooseOffload(**formed, proposal, fragmentation);
-  };
-  auto choice = offload();
-  problem.hostCapacity = request.hostBudget;
-  for (int round = 0; round < kHostRounds && choice.ok() &&
-                      proposal.hostHeight > request.hostBudget;
-       ++round) {
-    // Offloaded activations also need host memory, so subtract the excess from
-    // the memory for states.
-    if (round > 0)
-      problem.hostCapacity -= proposal.hostHeight - request.hostBudget;
-    solution = planStates(problem);
-    choice = offload();
-  }
-  return choice;
-}
-
-Result<Choice> ProposalMeasurer::chooseStates(Proposal &proposal,
-                                              StateEffort effort) {
-  auto formed = form(proposal, /*isOffloaded=*/true);
-  if (!formed.ok())
-    return formed.status();
-  return chooseStates(std::move(*formed), proposal, effort);
-}
-
 Result<Choice> ProposalMeasurer::measureExactly(Proposal &proposal) {
   auto formed = form(proposal, /*isOffloaded=*/true);
   if (!formed.ok())
@@ -380,68 +310,6 @@ Result<OffloadModel> ProposalMeasurer::describe(const Proposal &proposal) {
     return Status::error(
         "internal error: the commands of a plan could not be described");
   return std::move(*model);
-}
-
-/// Chooses the states that are stored on the host so that the proposal fits in
-/// memory. If a scheduled arena exceeds its budget although the solver
-/// predicted that it fits, lowers the capacity given to the solver and chooses
-/// again. If no choice of states fits, also offloads activations. Returns
-/// Choice::Exceeds if that does not suffice either. With StateEffort::Estimate,
-/// only estimates the step time.
-Result<Choice> ProposalMeasurer::chooseStates(OwningOpRef<ModuleOp> dispatched,
-                                              Proposal &proposal,
-                                              StateEffort effort) {
-  auto model = modelOf(std::move(dispatched), /*describesStates=*/true);
-  if (failed(model) || !model->states)
-    return Status::error("internal error: the states that a plan stores on the "
-                         "host could not be chosen");
-  if (offloadsMost)
-    return offloadMost(*model->states, proposal);
-  bool estimates = effort == StateEffort::Estimate;
-  bool refines = effort == StateEffort::Refine;
-  StateLimits limits = proposal.limits.value_or(StateLimits(request));
-  int rounds = estimates ? kEstimateRounds : kStateRounds;
-  int64_t fragmentation = 0;
-  for (int round = 0; round < rounds; ++round) {
-    StateProblem problem = limits.problemOf(*model);
-    problem.spread = proposal.spread;
-    StateSolution solution =
-        planStates(problem, refines && round == 0 ? std::nullopt : lastStart);
-    if (!solution.fits) {
-      if (!limits.relax())
-        return Choice::Exceeds;
-      continue;
-    }
-    lastStart = solution.start;
-    hasNewStart = true;
-    if (refines)
-      solution = kiln::refineStates(problem, std::move(solution));
-    proposal.seconds = solution.cost.seconds;
-    if (abandons(proposal.seconds))
-      return Choice::Abandoned;
-    if (estimates && !limits.offloads())
-      return Choice::Fits;
-    proposal.states = model->states->marksOf(solution);
-    auto formed = form(proposal, limits.offloads());
-    if (!formed.ok())
-      return formed.status();
-    auto choice =
-        limits.offloads()
-            ? chooseOffload(**formed, proposal, fragmentation, estimates)
-            : schedule(**formed, proposal, goalOf(proposal));
-    if (!choice.ok())
-      return choice;
-    // The estimate for activations does not include the copies of states, so
-    // use the larger of both estimates.
-    if (estimates)
-      proposal.seconds = std::max(proposal.seconds, solution.cost.seconds);
-    proposal.limits = limits;
-    if (*choice != Choice::Exceeds)
-      return choice;
-    limits.reduce(proposal.height - request.budget,
-                  proposal.hostHeight - request.hostBudget);
-  }
-  return Choice::Exceeds;
 }
 
 /// Returns the goal of the search for offsets. For a proposal of a large

@@ -18,6 +18,7 @@
 
 #include "OffloadModel.h"
 #include "StageMenus.h"
+#include "StateLimits.h"
 
 #include "kiln/Compiler/Passes.h"
 #include "kiln/Compiler/Pipelines.h"
@@ -31,60 +32,6 @@ namespace kiln {
 /// these plans for a program of up to kSmallOps ops, and only some of them for
 /// a larger program.
 inline constexpr int64_t kSmallOps = 1600;
-
-/// The memory limits within which chooseStates() chooses the states on the
-/// host. A solution may use all memory within the limits, so that copies to the
-/// device can start early. If offloads() is true, the limits assume that all
-/// activations are offloaded, so that the states can use the memory of the
-/// activations.
-class StateLimits {
-public:
-  StateLimits() = default;
-  explicit StateLimits(const PlanMemoryOptions &request)
-      : capacity(request.budget), hostCapacity(request.hostBudget),
-        canOffload(request.offloadActivations) {}
-
-  /// Returns the state problem of `model` with these limits.
-  StateProblem problemOf(const OffloadModel &model) const;
-  bool offloads() const { return isAway; }
-
-  /// Relaxes these memory limits. Called if no choice of the states to store on
-  /// the host is within the limits. Returns false if the limits cannot be
-  /// relaxed.
-  bool relax() {
-    if (canOffload && !isAway) {
-      isAway = true;
-      return true;
-    }
-    // The capacity was reduced too much, so undo half of the reduction.
-    isAway = false;
-    reduced /= 2;
-    capacity += reduced;
-    return reduced > 0;
-  }
-  /// Tightens the limits after an arena exceeded its budget, by `excess` bytes
-  /// on the device or `hostExcess` bytes on the host, or after the activations
-  /// did not fit beside the states.
-  void reduce(int64_t excess, int64_t hostExcess) {
-    // Later reductions are larger, so that few rounds are needed.
-    reduced = excess > 0
-                  ? excess * (2 + reductions++) / 2 + capacity / kLeastReduction
-                  : 0;
-    capacity -= reduced;
-    hostCapacity -= std::max<int64_t>(hostExcess, 0);
-  }
-
-private:
-  /// If reduce() lowers the capacity, it lowers the capacity by at least
-  /// 1 / kLeastReduction of its value, so that few rounds are needed.
-  static constexpr int64_t kLeastReduction = 512;
-
-  int64_t capacity = 0, hostCapacity = 0;
-  /// The bytes of the last reduction of the capacity that relax() has not
-  /// undone, and the number of reductions.
-  int64_t reduced = 0, reductions = 0;
-  bool canOffload = false, isAway = false;
-};
 
 /// A recompute schedule, and the figures measured for the program that results
 /// from it.
@@ -230,6 +177,15 @@ private:
                           ArenaGoal goal, LiveCurve *liveCurve = nullptr);
   Result<Choice> chooseStates(mlir::OwningOpRef<mlir::ModuleOp> dispatched,
                               Proposal &proposal, StateEffort effort);
+  StateSolution solveStates(const StateProblem &problem,
+                            const std::optional<StateStart> &start,
+                            StateEffort effort);
+  Result<Choice> measureStates(const StateModel &model,
+                               const StateSolution &solution,
+                               Proposal &proposal, StateEffort effort,
+                               int64_t &fragmentation);
+  Status regainMemory(const OffloadModel &model, double estimate,
+                      Proposal &proposal);
   ArenaGoal goalOf(const Proposal &proposal) const;
   bool canFit(const OffloadModel &model) const;
   Result<Choice> chooseOffload(mlir::ModuleOp dispatched, Proposal &proposal,

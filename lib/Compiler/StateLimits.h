@@ -1,0 +1,101 @@
+//===- StateLimits.h - Memory limits for choosing states --------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_COMPILER_STATELIMITS_H
+#define KILN_LIB_COMPILER_STATELIMITS_H
+
+#include "OffloadModel.h"
+
+#include "kiln/Compiler/Passes.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+namespace kiln {
+
+/// The memory limits within which the planner chooses the states on the host. A
+/// solution may use all memory within the limits, so that copies to the device
+/// can start early. If offloads() is true, the limits assume that all
+/// activations are offloaded, so that the states can use the memory of the
+/// activations.
+class StateLimits {
+public:
+  StateLimits() = default;
+  explicit StateLimits(const PlanMemoryOptions &request)
+      : capacity(request.budget), hostCapacity(request.hostBudget),
+        canOffload(request.offloadActivations) {}
+
+  /// Returns the state problem of `model` with these limits.
+  StateProblem problemOf(const OffloadModel &model) const;
+  bool offloads() const { return isAway; }
+
+  /// Relaxes these memory limits. Called if no choice of the states to store on
+  /// the host is within the limits. Returns false if the limits cannot be
+  /// relaxed.
+  bool relax() {
+    if (canOffload && !isAway) {
+      isAway = true;
+      return true;
+    }
+    // The capacity was reduced too much, so undo half of the reduction.
+    isAway = false;
+    reduced /= 2;
+    capacity += reduced;
+    return reduced > 0;
+  }
+  /// Tightens the limits after an arena exceeded its budget, by `excess` bytes
+  /// on the device or `hostExcess` bytes on the host, or after the activations
+  /// did not fit beside the states.
+  void reduce(int64_t excess, int64_t hostExcess) {
+    // Later reductions are larger, so that few rounds are needed.
+    reduced = excess > 0
+                  ? excess * (2 + reductions++) / 2 + capacity / kLeastReduction
+                  : 0;
+    capacity -= reduced;
+    hostCapacity -= std::max<int64_t>(hostExcess, 0);
+    lastExcess = std::max<int64_t>(excess, 0);
+  }
+  /// Returns limits with a larger capacity with which an arena may fit as well.
+  /// `slack` is the number of bytes by which the arena with these limits is
+  /// below the budget. Interpolates linearly between the capacity of these
+  /// limits and the smallest one whose arena exceeded the budget. Returns
+  /// nullopt if there is none.
+  std::optional<StateLimits> interpolate(int64_t slack) const {
+    if (reduced <= 0 || lastExcess <= 0 || slack <= 0)
+      return std::nullopt;
+    StateLimits limits = *this;
+    auto regained =
+        int64_t(double(reduced) * double(slack) / double(slack + lastExcess));
+    limits.capacity += regained;
+    limits.reduced -= regained;
+    return limits;
+  }
+  /// Records that an arena with the limits `larger`, which interpolate()
+  /// returned, exceeded the budget by `excess` bytes.
+  void exceedsWith(const StateLimits &larger, int64_t excess) {
+    reduced = larger.capacity - capacity;
+    lastExcess = excess;
+  }
+
+private:
+  /// If reduce() lowers the capacity, it lowers the capacity by at least
+  /// 1 / kLeastReduction of its value, so that few rounds are needed.
+  static constexpr int64_t kLeastReduction = 512;
+
+  int64_t capacity = 0, hostCapacity = 0;
+  /// The bytes of the last reduction of the capacity that neither relax() nor
+  /// interpolate() has undone, and the number of reductions.
+  int64_t reduced = 0, reductions = 0;
+  /// The bytes by which the arena exceeded the budget before that reduction.
+  int64_t lastExcess = 0;
+  bool canOffload = false, isAway = false;
+};
+
+} // namespace kiln
+
+#endif // KILN_LIB_COMPILER_STATELIMITS_H
