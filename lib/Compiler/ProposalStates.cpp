@@ -40,6 +40,7 @@ static constexpr int kHostRounds = 3;
 StateProblem StateLimits::problemOf(const OffloadModel &model) const {
   StateProblem problem = model.states->problem;
   problem.capacity = capacity;
+  problem.reserve = reserve;
   problem.hostCapacity = hostCapacity;
   if (!isAway)
     return problem;

@@ -50,15 +50,21 @@ public:
   }
   /// Tightens the limits after an arena exceeded its budget, by `excess` bytes
   /// on the device or `hostExcess` bytes on the host, or after the activations
-  /// did not fit beside the states.
+  /// did not fit beside the states. The first time, only delays the copies to
+  /// the device, which makes the step hardly slower.
   void reduce(int64_t excess, int64_t hostExcess) {
-    // Later reductions are larger, so that few rounds are needed.
-    reduced = excess > 0
-                  ? excess * (2 + reductions++) / 2 + capacity / kLeastReduction
-                  : 0;
-    capacity -= reduced;
     hostCapacity -= std::max<int64_t>(hostExcess, 0);
-    lastExcess = std::max<int64_t>(excess, 0);
+    lastExcess = reduced = 0;
+    if (excess <= 0)
+      return;
+    if (reserve == 0) {
+      reserve = excess * 3 / 2;
+      return;
+    }
+    // Later reductions are larger, so that few rounds are needed.
+    reduced = excess * (2 + reductions++) / 2 + capacity / kLeastReduction;
+    capacity -= reduced;
+    lastExcess = excess;
   }
   /// Returns limits with a larger capacity with which an arena may fit as well.
   /// `slack` is the number of bytes by which the arena with these limits is
@@ -88,8 +94,9 @@ private:
   static constexpr int64_t kLeastReduction = 512;
 
   int64_t capacity = 0, hostCapacity = 0;
+  int64_t reserve = 0; ///< See StateProblem::reserve.
   /// The bytes of the last reduction of the capacity that neither relax() nor
-  /// interpolate() has undone, and the number of reductions.
+  /// interpolate() has undone, and the number of reductions of the capacity.
   int64_t reduced = 0, reductions = 0;
   /// The bytes by which the arena exceeded the budget before that reduction.
   int64_t lastExcess = 0;

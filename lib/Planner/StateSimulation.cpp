@@ -269,11 +269,12 @@ void StateSimulation::placeCopiesIn() {
     resident[c] += problem.live[c];
   std::reverse(resident.begin(), resident.end());
   reversed.assign(seconds.rbegin(), seconds.rend());
-  placer.run(reversed,
-             {problem.inSecondsPerByte,
-              problem.capacity - cost.peak - problem.fixedBytes,
-              problem.copyLatency},
-             resident, transfers);
+  placer.run(
+      reversed,
+      {problem.inSecondsPerByte,
+       problem.capacity - problem.reserve - cost.peak - problem.fixedBytes,
+       problem.copyLatency},
+      resident, transfers);
   // Start copies in program order.
   for (size_t k = byNeed.size(); k-- > 0;) {
     const CopyIn &copy = copiesIn[byNeed[k]];

@@ -102,6 +102,11 @@ struct StateProblem {
   size_t gradientsUnderWay = 0, updatesUnderWay = 0;
   int64_t capacity = 0;     ///< Limit on the bytes on the device.
   int64_t hostCapacity = 0; ///< Limit on the bytes on the host.
+  /// Bytes of `capacity` that copies to the device leave free when they start
+  /// early. In the arena, gaps between buffers use these bytes: the buffers of
+  /// a phase with many copies are freed in another order than they were
+  /// allocated.
+  int64_t reserve = 0;
   /// How planStates() spreads choices. The layers of a program have groups of
   /// the same few sizes, so OverAll may choose groups of one size only. With
   /// WithinSizes, the gaps that gradients leave in the arena are as large as

@@ -20,25 +20,35 @@ StateLimits makeLimits(int64_t budget) {
   return StateLimits(request);
 }
 
-int64_t capacityOf(const StateLimits &limits) {
+StateProblem problemOf(const StateLimits &limits) {
   OffloadModel model;
   model.states.emplace();
-  return limits.problemOf(model).capacity;
+  return limits.problemOf(model);
+}
+
+int64_t capacityOf(const StateLimits &limits) {
+  return problemOf(limits).capacity;
 }
 
 } // namespace
 
-TEST(StateLimits, ReductionsGrow) {
+TEST(StateLimits, DelaysCopiesBeforeItReducesTheCapacity) {
   StateLimits limits = makeLimits(5120);
   limits.reduce(/*excess=*/100, /*hostExcess=*/0);
+  EXPECT_EQ(problemOf(limits).reserve, 150);
+  EXPECT_EQ(capacityOf(limits), 5120);
+  limits.reduce(100, 0);
   EXPECT_EQ(capacityOf(limits), 5120 - 100 - 10);
   limits.reduce(100, 0);
   EXPECT_EQ(capacityOf(limits), 5010 - 150 - 9);
+  EXPECT_EQ(problemOf(limits).reserve, 150);
 }
 
 TEST(StateLimits, InterpolatesBetweenAnArenaThatFitsAndOneThatDoesNot) {
   StateLimits limits = makeLimits(5120);
-  EXPECT_FALSE(limits.interpolate(/*slack=*/20)) << "no arena was too large";
+  limits.reduce(/*excess=*/200, /*hostExcess=*/0);
+  EXPECT_FALSE(limits.interpolate(/*slack=*/20))
+      << "the capacity is the budget";
   limits.reduce(/*excess=*/100, /*hostExcess=*/0);
   EXPECT_FALSE(limits.interpolate(/*slack=*/0));
 
@@ -65,5 +75,7 @@ TEST(StateLimits, ExcessOnTheHostDoesNotReduceTheDevice) {
   StateLimits limits = makeLimits(5120);
   limits.reduce(/*excess=*/-100, /*hostExcess=*/50);
   EXPECT_EQ(capacityOf(limits), 5120);
+  EXPECT_EQ(problemOf(limits).reserve, 0);
+  EXPECT_EQ(problemOf(limits).hostCapacity, 950);
   EXPECT_FALSE(limits.interpolate(100));
 }

@@ -234,6 +234,27 @@ TEST(StatePlanner, SharesAreSpreadWithinSizes) {
   EXPECT_EQ(count(Spread::WithinSizes), (Counts{{48, 20}, {36, 20}, {12, 20}}));
 }
 
+// The copy of the moments to the device takes 2 seconds. Memory suffices to
+// start it 2 seconds before the update, but with the reserve only 1 second
+// before the update, after 10 bytes have been freed.
+TEST(StatePlanner, EarlyCopiesLeaveTheReserveFree) {
+  StateProblem problem = makeOneUpdate();
+  problem.seconds = {1, 1, 1, 1, 0};
+  problem.live = {10, 20, 20, 10, 10};
+  problem.join = 0;
+  problem.groups[0].update = 4;
+  std::vector<StateChoice> choices(1);
+  choices[0].update = UpdatePlace::Swapped;
+  problem.capacity = 50; // 20 live bytes, the parameter and the moments.
+  StateCost cost = evaluateStates(problem, choices);
+  EXPECT_EQ(cost.leads[0].moments, std::vector<int64_t>{2});
+  EXPECT_EQ(cost.peak, 50);
+  problem.reserve = 10;
+  cost = evaluateStates(problem, choices);
+  EXPECT_EQ(cost.leads[0].moments, std::vector<int64_t>{1});
+  EXPECT_EQ(cost.peak, 40);
+}
+
 TEST(StatePlanner, NothingBeatsTheBound) {
   std::mt19937_64 random(5);
   int tight = 0;
