@@ -9,7 +9,8 @@
 // measurer applies a proposal to a copy of the module, and dispatches and
 // schedules the copy with the passes of the final pipeline, so the arena height
 // of a proposal is exact. If the proposal does not say what is stored on the
-// host, the measurer chooses it.
+// host, the measurer chooses it. ProposalStates.cpp implements the choice of
+// states.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +45,8 @@ struct Proposal {
   /// planner has chosen.
   std::optional<StateMarks> states;
   std::optional<StateLimits> limits; ///< Memory limits for choosing `states`.
-  Spread spread = Spread::OverAll;   ///< How `states` are chosen.
+  /// How shares are spread over the parameters when `states` are chosen.
+  Spread spread = Spread::OverAll;
   /// States on the host that are copied to the device once per step, see
   /// kKeepAttr.
   std::vector<mlir::StringAttr> kept;
@@ -185,7 +187,7 @@ private:
                                Proposal &proposal, StateEffort effort,
                                int64_t &fragmentation);
   Status regainMemory(const OffloadModel &model, double estimate,
-                      Proposal &proposal);
+                      int64_t fragmentation, Proposal &proposal);
   ArenaGoal goalOf(const Proposal &proposal) const;
   bool canFit(const OffloadModel &model) const;
   Result<Choice> chooseOffload(mlir::ModuleOp dispatched, Proposal &proposal,

@@ -8,17 +8,17 @@
 // The state planner (StatePlanner.h) chooses states within a capacity. It does
 // not know the offsets of buffers, so the arena of its solution may exceed the
 // budget, although the solution is within the capacity. Then the next solution
-// is made for a smaller capacity. A reduction of the capacity may be larger
-// than necessary: the gaps between the buffers of two similar solutions can
-// differ by several per cent of the arena. Therefore, after an arena fits,
-// larger capacities are tried.
+// delays copies to the device, and further solutions are made for smaller
+// capacities. A reduction of the capacity may be larger than necessary, because
+// the gaps between the buffers of two similar solutions can differ by several
+// per cent of the arena. Therefore, after an arena fits, larger capacities are
+// tried.
 //
 //===----------------------------------------------------------------------===//
 
 #include "ProposalMeasurer.h"
 
-#include "kiln/Dialect/Kiln/Transforms/Offload.h"
-#include "kiln/Dialect/Kiln/Transforms/StateResidency.h"
+#include "llvm/ADT/DenseSet.h"
 
 using namespace mlir;
 using namespace kiln;
@@ -100,8 +100,9 @@ Result<Choice> ProposalMeasurer::chooseStates(Proposal &proposal,
   return chooseStates(std::move(*formed), proposal, effort);
 }
 
-/// Returns the states that the state planner stores on the host within these
-/// limits. `start` is the point from which the search starts, if any.
+/// Returns the states that the state planner stores on the host within the
+/// limits of `problem`. `start` is the point from which the search starts, if
+/// any.
 StateSolution
 ProposalMeasurer::solveStates(const StateProblem &problem,
                               const std::optional<StateStart> &start,
@@ -116,7 +117,8 @@ ProposalMeasurer::solveStates(const StateProblem &problem,
              : solution;
 }
 
-/// Measures a proposal with a solution of the state planner. With
+/// Measures a proposal with a solution of the state planner, which was made for
+/// the limits of the proposal. With
 /// StateEffort::Estimate, only estimates the step time. `fragmentation` is that
 /// of chooseOffload().
 Result<Choice> ProposalMeasurer::measureStates(const StateModel &model,
@@ -131,6 +133,7 @@ Result<Choice> ProposalMeasurer::measureStates(const StateModel &model,
     return Choice::Abandoned;
   if (estimates && !offloads)
     return Choice::Fits;
+  proposal.offload.clear();
   proposal.states = model.marksOf(solution);
   auto formed = form(proposal, offloads);
   if (!formed.ok())
@@ -147,10 +150,11 @@ Result<Choice> ProposalMeasurer::measureStates(const StateModel &model,
 
 /// Chooses the states that are stored on the host so that the proposal fits in
 /// memory. If a scheduled arena exceeds its budget although the solver
-/// predicted that it fits, lowers the capacity given to the solver and chooses
+/// predicted that it fits, tightens the limits given to the solver and chooses
 /// again. If no choice of states fits, also offloads activations. Returns
-/// Choice::Exceeds if that does not suffice either. With StateEffort::Estimate,
-/// only estimates the step time.
+/// Choice::Exceeds if that does not suffice either. With StateEffort::Refine,
+/// also tries to use the memory that a plan leaves free. With
+/// StateEffort::Estimate, only estimates the step time.
 Result<Choice> ProposalMeasurer::chooseStates(OwningOpRef<ModuleOp> dispatched,
                                               Proposal &proposal,
                                               StateEffort effort) {
@@ -178,13 +182,15 @@ Result<Choice> ProposalMeasurer::chooseStates(OwningOpRef<ModuleOp> dispatched,
     auto choice = measureStates(*model->states, solution, proposal, effort,
                                 fragmentation);
     if (choice.ok() && *choice == Choice::Fits && refines)
-      if (Status status = regainMemory(*model, solution.cost.seconds, proposal);
+      if (Status status = regainMemory(*model, solution.cost.seconds,
+                                       fragmentation, proposal);
           !status.ok())
         return status;
     if (!choice.ok() || *choice != Choice::Exceeds)
       return choice;
     limits.reduce(proposal.height - request.budget,
-                  proposal.hostHeight - request.hostBudget);
+                  proposal.hostHeight - request.hostBudget,
+                  /*delaysCopies=*/effort != StateEffort::Estimate);
   }
   return Choice::Exceeds;
 }
@@ -192,9 +198,11 @@ Result<Choice> ProposalMeasurer::chooseStates(OwningOpRef<ModuleOp> dispatched,
 /// Tries capacities between that of a proposal that fits, whose step time the
 /// state planner estimates as `estimate` seconds, and the smallest one whose
 /// arena exceeded the budget. Replaces the proposal if a plan with such a
-/// capacity fits and is faster.
+/// capacity fits and is faster. `fragmentation` is that of chooseOffload() for
+/// the proposal.
 Status ProposalMeasurer::regainMemory(const OffloadModel &model,
-                                      double estimate, Proposal &proposal) {
+                                      double estimate, int64_t fragmentation,
+                                      Proposal &proposal) {
   for (int round = 0; round < kRegainRounds; ++round) {
     std::optional<StateLimits> larger =
         proposal.limits->interpolate(request.budget - proposal.height);
@@ -208,9 +216,9 @@ Status ProposalMeasurer::regainMemory(const OffloadModel &model,
       break;
     Proposal trial = proposal;
     trial.limits = larger;
-    int64_t fragmentation = 0;
+    int64_t trialFragmentation = fragmentation;
     auto choice = measureStates(*model.states, solution, trial,
-                                StateEffort::Refine, fragmentation);
+                                StateEffort::Refine, trialFragmentation);
     if (!choice.ok())
       return choice.status();
     if (*choice == Choice::Fits && trial.seconds < proposal.seconds) {

@@ -18,11 +18,11 @@
 
 namespace kiln {
 
-/// The memory limits within which the planner chooses the states on the host. A
-/// solution may use all memory within the limits, so that copies to the device
-/// can start early. If offloads() is true, the limits assume that all
-/// activations are offloaded, so that the states can use the memory of the
-/// activations.
+/// The memory limits within which the planner chooses the states on the host.
+/// Copies to the device start early and use all memory within the limits but
+/// for the reserve (StateProblem::reserve). If offloads() is true, the limits
+/// assume that all activations are offloaded, so that the states can use the
+/// memory of the activations.
 class StateLimits {
 public:
   StateLimits() = default;
@@ -44,39 +44,46 @@ public:
     }
     // The capacity was reduced too much, so undo half of the reduction.
     isAway = false;
+    lastExcess = 0;
     reduced /= 2;
     capacity += reduced;
     return reduced > 0;
   }
   /// Tightens the limits after an arena exceeded its budget, by `excess` bytes
   /// on the device or `hostExcess` bytes on the host, or after the activations
-  /// did not fit beside the states. The first time, only delays the copies to
-  /// the device, which makes the step hardly slower.
-  void reduce(int64_t excess, int64_t hostExcess) {
+  /// did not fit beside the states. With `delaysCopies`, the first small excess
+  /// on the device does not reduce the capacity: it only sets the reserve,
+  /// which hardly makes the step slower.
+  void reduce(int64_t excess, int64_t hostExcess, bool delaysCopies) {
     hostCapacity -= std::max<int64_t>(hostExcess, 0);
     lastExcess = reduced = 0;
     if (excess <= 0)
       return;
-    if (reserve == 0) {
-      reserve = excess * 3 / 2;
+    // The reduction has a minimum, and later reductions of the capacity are
+    // larger, so that few rounds are needed.
+    int64_t least = capacity / kLeastReduction;
+    if (delaysCopies && reserve == 0 && excess <= capacity / kSmallExcess) {
+      reserve = excess * 3 / 2 + least;
       return;
     }
-    // Later reductions are larger, so that few rounds are needed.
-    reduced = excess * (2 + reductions++) / 2 + capacity / kLeastReduction;
+    reduced = excess * (2 + reductions++) / 2 + least;
     capacity -= reduced;
     lastExcess = excess;
   }
   /// Returns limits with a larger capacity with which an arena may fit as well.
   /// `slack` is the number of bytes by which the arena with these limits is
-  /// below the budget. Interpolates linearly between the capacity of these
-  /// limits and the smallest one whose arena exceeded the budget. Returns
-  /// nullopt if there is none.
+  /// below the budget. If the search for buffer offsets ended as soon as the
+  /// arena fitted, the true slack is larger. Interpolates linearly between the
+  /// capacity of these limits and the smallest one whose arena exceeded the
+  /// budget. Returns nullopt if there is none, or if the difference is small.
   std::optional<StateLimits> interpolate(int64_t slack) const {
     if (reduced <= 0 || lastExcess <= 0 || slack <= 0)
       return std::nullopt;
-    StateLimits limits = *this;
     auto regained =
         int64_t(double(reduced) * double(slack) / double(slack + lastExcess));
+    if (regained < capacity / kLeastRegained)
+      return std::nullopt;
+    StateLimits limits = *this;
     limits.capacity += regained;
     limits.reduced -= regained;
     return limits;
@@ -89,9 +96,11 @@ public:
   }
 
 private:
-  /// If reduce() lowers the capacity, it lowers the capacity by at least
-  /// 1 / kLeastReduction of its value, so that few rounds are needed.
-  static constexpr int64_t kLeastReduction = 512;
+  /// reduce() lowers the capacity by at least capacity / kLeastReduction, and
+  /// interpolate() raises it by at least capacity / kLeastRegained.
+  static constexpr int64_t kLeastReduction = 512, kLeastRegained = 2048;
+  /// An excess of at most capacity / kSmallExcess is small.
+  static constexpr int64_t kSmallExcess = 16;
 
   int64_t capacity = 0, hostCapacity = 0;
   int64_t reserve = 0; ///< See StateProblem::reserve.

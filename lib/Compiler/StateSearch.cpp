@@ -34,7 +34,7 @@ static constexpr double kWorthRefining = 1.25;
 /// - one with Spread::WithinSizes. If fragmentation makes the other plans
 ///   slower, this plan may be faster.
 /// - one with the policy "full", which stores the inputs of all stages and
-///   recomputes everything else. The other plans were made as if all stored
+///   recomputes everything else. The plans above were made as if all stored
 ///   values stayed on the device. If the inputs of the stages are offloaded to
 ///   the host, "full" can be faster than these plans.
 static constexpr double kFarFromBound = 1.05;
@@ -226,7 +226,8 @@ Status MemoryPlanner::measureExactly() {
     measurer.isExact = true;
     measurer.fastest = std::numeric_limits<double>::infinity();
     exact.limits->reduce(exact.height - request.budget,
-                         exact.hostHeight - request.hostBudget);
+                         exact.hostHeight - request.hostBudget,
+                         /*delaysCopies=*/true);
     exact.states.reset();
     exact.offload.clear();
     choice = measurer.chooseStates(exact, StateEffort::Refine);

@@ -109,8 +109,9 @@ struct StateProblem {
   int64_t reserve = 0;
   /// How planStates() spreads choices. The layers of a program have groups of
   /// the same few sizes, so OverAll may choose groups of one size only. With
-  /// WithinSizes, the gaps that gradients leave in the arena are as large as
-  /// the states that are copied to the device in their place.
+  /// WithinSizes, the gradients that are freed during the updates have the same
+  /// sizes as the parameters whose states are copied to the device, so that
+  /// fewer gaps remain in the arena.
   Spread spread = Spread::OverAll;
 };
 

@@ -13,10 +13,11 @@ using namespace kiln;
 
 namespace {
 
-StateLimits makeLimits(int64_t budget) {
+StateLimits makeLimits(int64_t budget, bool offloadsActivations = false) {
   PlanMemoryOptions request;
   request.budget = budget;
   request.hostBudget = 1000;
+  request.offloadActivations = offloadsActivations;
   return StateLimits(request);
 }
 
@@ -30,26 +31,37 @@ int64_t capacityOf(const StateLimits &limits) {
   return problemOf(limits).capacity;
 }
 
+/// Reduces the capacity after an arena exceeded the budget by `excess`.
+void reduceCapacity(StateLimits &limits, int64_t excess) {
+  limits.reduce(excess, /*hostExcess=*/0, /*delaysCopies=*/false);
+}
+
 } // namespace
 
 TEST(StateLimits, DelaysCopiesBeforeItReducesTheCapacity) {
   StateLimits limits = makeLimits(5120);
-  limits.reduce(/*excess=*/100, /*hostExcess=*/0);
-  EXPECT_EQ(problemOf(limits).reserve, 150);
+  limits.reduce(/*excess=*/100, /*hostExcess=*/0, /*delaysCopies=*/true);
+  EXPECT_EQ(problemOf(limits).reserve, 150 + 10);
   EXPECT_EQ(capacityOf(limits), 5120);
-  limits.reduce(100, 0);
+  EXPECT_FALSE(limits.interpolate(/*slack=*/20))
+      << "the capacity is the budget";
+  limits.reduce(100, 0, true);
   EXPECT_EQ(capacityOf(limits), 5120 - 100 - 10);
-  limits.reduce(100, 0);
+  limits.reduce(100, 0, true);
   EXPECT_EQ(capacityOf(limits), 5010 - 150 - 9);
-  EXPECT_EQ(problemOf(limits).reserve, 150);
+  EXPECT_EQ(problemOf(limits).reserve, 160);
+}
+
+TEST(StateLimits, ALargeExcessReducesTheCapacity) {
+  StateLimits limits = makeLimits(5120);
+  limits.reduce(/*excess=*/321, /*hostExcess=*/0, /*delaysCopies=*/true);
+  EXPECT_EQ(problemOf(limits).reserve, 0);
+  EXPECT_EQ(capacityOf(limits), 5120 - 321 - 10);
 }
 
 TEST(StateLimits, InterpolatesBetweenAnArenaThatFitsAndOneThatDoesNot) {
   StateLimits limits = makeLimits(5120);
-  limits.reduce(/*excess=*/200, /*hostExcess=*/0);
-  EXPECT_FALSE(limits.interpolate(/*slack=*/20))
-      << "the capacity is the budget";
-  limits.reduce(/*excess=*/100, /*hostExcess=*/0);
+  reduceCapacity(limits, 100);
   EXPECT_FALSE(limits.interpolate(/*slack=*/0));
 
   // The capacity 5120 exceeds the budget by 100, and 5010 is 10 below it.
@@ -64,18 +76,46 @@ TEST(StateLimits, InterpolatesBetweenAnArenaThatFitsAndOneThatDoesNot) {
   ASSERT_TRUE(larger);
   EXPECT_EQ(capacityOf(*larger), 5012);
 
-  // If 5012 fits, with 5 bytes less than the budget, the next capacity is
-  // between 5012 and 5020.
-  larger = larger->interpolate(5);
-  ASSERT_TRUE(larger);
-  EXPECT_EQ(capacityOf(*larger), 5013);
+  // If 5012 fits, with 10 bytes less than the budget, the next capacity is a
+  // quarter of the way from 5012 to 5020.
+  std::optional<StateLimits> next = larger->interpolate(10);
+  ASSERT_TRUE(next);
+  EXPECT_EQ(capacityOf(*next), 5014);
+  EXPECT_FALSE(larger->interpolate(1)) << "less than 1 / 2048 of the capacity";
+
+  // A further excess reduces the interpolated capacity.
+  reduceCapacity(*larger, 12);
+  EXPECT_LT(capacityOf(*larger), 5000);
+
+  // With an excess on the host only, there is no such point.
+  limits.exceedsWith(*next, /*excess=*/-5);
+  EXPECT_FALSE(limits.interpolate(10));
 }
 
 TEST(StateLimits, ExcessOnTheHostDoesNotReduceTheDevice) {
   StateLimits limits = makeLimits(5120);
-  limits.reduce(/*excess=*/-100, /*hostExcess=*/50);
+  limits.reduce(/*excess=*/-100, /*hostExcess=*/50, /*delaysCopies=*/true);
   EXPECT_EQ(capacityOf(limits), 5120);
   EXPECT_EQ(problemOf(limits).reserve, 0);
   EXPECT_EQ(problemOf(limits).hostCapacity, 950);
   EXPECT_FALSE(limits.interpolate(100));
+}
+
+TEST(StateLimits, RelaxesByOffloadingActivationsFirst) {
+  StateLimits limits = makeLimits(5120, /*offloadsActivations=*/true);
+  reduceCapacity(limits, 100);
+  ASSERT_TRUE(limits.relax());
+  EXPECT_TRUE(limits.offloads());
+  EXPECT_EQ(capacityOf(limits), 5010);
+  // Then half of the reduction is undone.
+  ASSERT_TRUE(limits.relax());
+  EXPECT_FALSE(limits.offloads());
+  EXPECT_EQ(capacityOf(limits), 5010 + 55);
+  EXPECT_FALSE(limits.interpolate(10)) << "the excess of the first arena does "
+                                          "not belong to this capacity";
+}
+
+TEST(StateLimits, CannotRelaxLimitsThatWereNotReduced) {
+  StateLimits limits = makeLimits(5120);
+  EXPECT_FALSE(limits.relax());
 }
