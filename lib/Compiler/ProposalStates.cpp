@@ -118,9 +118,8 @@ ProposalMeasurer::solveStates(const StateProblem &problem,
 }
 
 /// Measures a proposal with a solution of the state planner, which was made for
-/// the limits of the proposal. With
-/// StateEffort::Estimate, only estimates the step time. `fragmentation` is that
-/// of chooseOffload().
+/// the limits of the proposal. With StateEffort::Estimate, only estimates the
+/// step time. `fragmentation` is that of chooseOffload().
 Result<Choice> ProposalMeasurer::measureStates(const StateModel &model,
                                                const StateSolution &solution,
                                                Proposal &proposal,
