@@ -322,7 +322,7 @@ double MemoryPlanner::boundOf(const Ladder &ladder, int64_t budget) {
 /// recomputes and offloads.
 Status MemoryPlanner::tuneLeads() {
   if (best->states)
-    return refineStates();
+    return fits(plain) ? Status() : refineStates();
   // If the device keeps the copy of every state for the whole step, there is no
   // prefetch distance to choose.
   bool copies =
@@ -363,7 +363,7 @@ Status MemoryPlanner::choose(const LiveCurve &curve) {
   best = nullptr;
   if (fits(plain)) {
     best = &plain;
-    return Status();
+    return stateBound ? moveFittingStates() : Status();
   }
   if (!measurer.movesStates) {
     Status status = addLadders(curve);
@@ -523,9 +523,12 @@ Status MemoryPlanner::search() {
   LiveCurve curve;
   if (Status status = measurePlain(curve); !status.ok())
     return status;
-  if (!fits(plain))
+  if (!fits(plain) ||
+      (request.budget != kNoBudget && !measurer.isLarge()))
     if (Status status = boundStates(curve); !status.ok())
       return status;
+  if (stateBound)
+    plain.bound = std::min(plain.bound, stateBound->seconds);
   if (measurer.hasLimit() && leastSeconds() >= measurer.limit) {
     measurer.skipsSome = true;
     return Status();

@@ -119,6 +119,7 @@ private:
   Status measureBest(std::vector<RungEstimate> &estimates);
   Status searchStates();
   bool isUseless(const Ladder &ladder);
+  Status moveFittingStates();
   Status measureExactly();
   Status refineStates();
   Status boundStates(const LiveCurve &curve);

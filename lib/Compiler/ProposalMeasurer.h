@@ -155,6 +155,9 @@ public:
   bool movesStates = false;
   /// True while proposals leave all states on the device.
   bool keepsStates = false;
+  /// True while proposals may store states on the host although all states fit
+  /// on the device.
+  bool movesFitting = false;
   /// True if proposals offload everything that can be offloaded, even if the
   /// request does not allow offloading.
   bool offloadsMost = false;

@@ -170,6 +170,7 @@ Result<Choice> ProposalMeasurer::chooseStates(OwningOpRef<ModuleOp> dispatched,
   for (int round = 0; round < rounds; ++round) {
     StateProblem problem = limits.problemOf(*model);
     problem.spread = proposal.spread;
+    problem.movesFitting = movesFitting;
     StateSolution solution = solveStates(
         problem, refines && round == 0 ? std::nullopt : lastStart, effort);
     if (!solution.fits) {

@@ -211,6 +211,23 @@ Status MemoryPlanner::boundStates(const LiveCurve &curve) {
   return Status();
 }
 
+/// Stores states of a small program on the host, although the program fits into
+/// memory, if this makes the step faster by more than kOptimalityTolerance: the
+/// host can update some parameters while the device computes. Otherwise, more
+/// memory could give a slower step. For a large program, the search would take
+/// long and the gain is small.
+Status MemoryPlanner::moveFittingStates() {
+  double worthMoving = plain.seconds / kOptimalityTolerance;
+  if (stateBound->seconds >= worthMoving)
+    return Status();
+  Proposal &trial = others.emplace_back(plain);
+  measurer.movesFitting = true;
+  auto choice = measurer.chooseStates(trial, StateEffort::Refine);
+  if (choice.ok() && *choice == Choice::Fits && trial.seconds < worthMoving)
+    best = &trial;
+  return choice.status();
+}
+
 /// Measures the exact height of the arena of the best proposal. The earlier
 /// search for offsets stopped as soon as the arena was within the budget. The
 /// search that minimizes the height is a different one, so its arena can be

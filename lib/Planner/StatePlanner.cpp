@@ -247,7 +247,7 @@ void Search::climb(int step) {
 
 StateSolution Search::run(const std::optional<StateShares> &start) {
   visit({best});
-  if (fitting)
+  if (fitting && !problem.movesFitting)
     return solutionOf(best);
   // The penalty for bytes that do not fit is finite, so that the search can
   // pass points that do not fit. It is higher than the time of copies, so that

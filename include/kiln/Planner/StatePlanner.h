@@ -113,6 +113,9 @@ struct StateProblem {
   /// sizes as the parameters whose states are copied to the device, so that
   /// fewer gaps remain in the arena.
   Spread spread = Spread::OverAll;
+  /// True if planStates() moves states even if all states fit on the device,
+  /// provided that this makes the step faster.
+  bool movesFitting = false;
 };
 
 enum class UpdatePlace : uint8_t {

@@ -333,6 +333,25 @@ TEST(StatePlanner, KeepsEverythingThatFits) {
       std::accumulate(problem.seconds.begin(), problem.seconds.end(), 0.0));
 }
 
+TEST(StatePlanner, MovesStatesThatFitOnRequest) {
+  // The update takes 4 seconds on the device and 1 second on the host, where
+  // the gradient arrives and from where the parameter returns in 1 second each.
+  StateProblem problem = makeOneUpdate();
+  problem.seconds = {1, 0, 4};
+  problem.groups[0].hostSeconds = 1;
+  EXPECT_DOUBLE_EQ(planStates(problem).cost.seconds, 5);
+  problem.movesFitting = true;
+  StateSolution solution = planStates(problem);
+  ASSERT_TRUE(solution.fits);
+  EXPECT_EQ(solution.choices[0].update, UpdatePlace::Host);
+  EXPECT_DOUBLE_EQ(solution.cost.seconds, 4);
+  EXPECT_GE(solution.cost.seconds, boundStates(problem).seconds);
+
+  // If the host is slower, nothing moves.
+  problem.groups[0].hostSeconds = 3;
+  EXPECT_EQ(planStates(problem).cost.copiedBytes, 0);
+}
+
 TEST(StatePlanner, UsesBothTheHostAndTheLink) {
   // All eight updates are equal. The host performs one update in the time in
   // which the link copies the moments of one update to the device, so using
