@@ -8,13 +8,15 @@
 """Compares the plans of kilnc with random legal plans of the same training step.
 
     explore.py --kilnc=FILE --explorer=FILE --model=DIR --flags="--target=cuda --batch=8"
-               --machine=NAME [--states] [--plans=2000] [--budgets=41] [--seeds=2]
+               --machine=NAME [--states] [--plans=20500] [--budgets=41] [--seeds=2]
                [--link=BYTES_PER_SECOND] [--markdown=FILE]
 
-The explorer, test/Explore/kiln-explore.cpp, draws plans at random and varies the best ones. It
-applies and schedules each of them, so their bytes and predicted seconds are those of a compiled
-program. A plan counts at every budget that it fits. For each budget, prints the time of kiln's
-plan divided by the time of the explorer's best plan, and the same for kiln's lower bound.
+The explorer, test/Explore/kiln-explore.cpp, draws plans at random and varies the best ones for
+each budget in turn. It applies and schedules each of them, so their bytes and predicted seconds are
+those of a compiled program. A plan counts at every budget that it fits. For each budget, prints the
+number of plans that fit, the time of kiln's plan divided by the time of the explorer's best plan,
+and the same for kiln's lower bound. `--plans` is the number of plans for each of the seeds, which
+are explored in parallel.
 """
 
 import pathlib
@@ -24,13 +26,14 @@ import tempfile
 from planned import argument_parser, plan, run, smallest_budget, spaced
 
 
-def explore(options, work):
-    """Returns the (bytes, seconds) of all plans of the explorer."""
+def explore(options, budgets, work):
+    """Returns the (bytes, seconds) of all plans of the explorer for `budgets`."""
     module = pathlib.Path(work) / "planned.mlir"
     done, _ = run(options, f"--machine={options.machine}", "--emit=planned", "-o", module)
     if done.returncode:
         raise SystemExit(done.stderr)
     command = [options.explorer, module, f"--machine={options.machine}", f"--plans={options.plans}"]
+    command += [f"--budgets={','.join(map(str, budgets))}"]
     command += ["--states"] if options.states else []
     command += [f"--link={options.link}"] if options.link else []
     sides = [
@@ -52,7 +55,7 @@ def main():
     parser.add_argument("--machine", required=True)
     parser.add_argument("--link", type=float)
     parser.add_argument("--states", action="store_true")
-    parser.add_argument("--plans", type=int, default=2000)
+    parser.add_argument("--plans", type=int, default=20500)
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--budgets", type=int, default=41)
     options = parser.parse_args()
@@ -62,13 +65,16 @@ def main():
     rows = ["| budget | legal plans | kiln | explorer | kiln / explorer | bound / explorer |", "|---|---|---|---|---|---|"]
     worst, loosest = 0.0, 0.0
     with tempfile.TemporaryDirectory() as work:
-        plans = explore(options, work)
+        given = options.flags
         options.flags += " " + " ".join(offload)
         floor, (whole, error) = smallest_budget(options, work), plan(options, work, "--memory-budget=16GB")
         if whole is None:
             raise SystemExit(error)
-        for budget in spaced(floor, whole["device_arena_bytes"], options.budgets):
-            found, error = plan(options, work, f"--memory-budget={budget}B")
+        budgets = spaced(floor, whole["device_arena_bytes"], options.budgets)
+        chosen = [plan(options, work, f"--memory-budget={budget}B") for budget in budgets]
+        options.flags = given
+        plans = explore(options, budgets, work)
+        for budget, (found, error) in zip(budgets, chosen):
             if found is None:
                 raise SystemExit(f"{budget} bytes: {error}")
             legal = [seconds for height, seconds in plans if height <= budget]

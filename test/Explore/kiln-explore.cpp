@@ -9,9 +9,11 @@
 // other plan beats in both bytes and seconds. Every plan is applied and
 // scheduled with the passes that kilnc uses, so its bytes are those of the
 // arena. The explorer and the planner share the cost model (StepCost.h) and the
-// passes that apply a plan, but no code that chooses a plan.
+// passes that apply a plan, but no code that chooses a plan. With --budgets, the
+// plans that are varied are those that fit one of the budgets, each in turn.
 //
 //   kiln-explore FILE.mlir --machine=M --plans=N [--states] [--seed=S]
+//                [--budgets=BYTES,BYTES,...]
 //
 // FILE is the output of `kilnc --emit=planned` without a budget. Prints the
 // bytes on the device, the bytes on the host and the seconds of each plan, one
@@ -47,6 +49,9 @@ static llvm::cl::opt<double>
     link("link", llvm::cl::desc("bytes per second of a simulated link"));
 static llvm::cl::opt<unsigned> plans("plans", llvm::cl::desc("number of plans"),
                                      llvm::cl::init(1000));
+static llvm::cl::list<int64_t>
+    budgets("budgets", llvm::cl::CommaSeparated,
+            llvm::cl::desc("bytes on the device to vary plans for"));
 static llvm::cl::opt<unsigned> seed("seed", llvm::cl::init(1));
 static llvm::cl::opt<bool>
     withStates("states", llvm::cl::desc("also store states on the host"));
@@ -57,6 +62,27 @@ struct Figures {
   int64_t height, hostHeight;
   double seconds;
 };
+
+/// The plans that no other plan beats in both bytes and seconds, keyed by their
+/// bytes.
+using Front = std::map<int64_t, std::pair<double, Genome>>;
+
+/// Returns a plan of `front` to vary: any of them, or of those that fit
+/// `budget`. Half of the latter draws return the fastest plan that fits. If no
+/// plan fits, returns the smallest.
+const Genome &choose(const Front &front, std::optional<int64_t> budget,
+                     Random &random) {
+  auto end = budget ? front.upper_bound(*budget) : front.end();
+  if (end == front.begin())
+    return front.begin()->second.second;
+  auto count = std::distance(front.begin(), end);
+  if (budget && std::bernoulli_distribution(0.5)(random))
+    return std::prev(end)->second.second;
+  return std::next(front.begin(),
+                   std::uniform_int_distribution<ptrdiff_t>(0, count - 1)(
+                       random))
+      ->second.second;
+}
 
 class Explorer {
 public:
@@ -145,18 +171,16 @@ FailureOr<Figures> Explorer::measure(const Genome &genome) {
 LogicalResult Explorer::run() {
   describe();
   Random random(seed);
-  // The plans that no other plan beats in both bytes and seconds, keyed by
-  // their bytes.
-  std::map<int64_t, std::pair<double, Genome>> front;
+  Front front;
   for (unsigned plan = 0; plan < plans; ++plan) {
     Genome genome;
     if (plan < plans / 4 || front.empty()) {
       genome = drawGenome(freedom, random);
     } else {
-      auto member = front.begin();
-      std::advance(member, std::uniform_int_distribution<size_t>(
-                               0, front.size() - 1)(random));
-      genome = vary(member->second.second, freedom, random);
+      std::optional<int64_t> budget;
+      if (!budgets.empty())
+        budget = budgets[plan % budgets.size()];
+      genome = vary(choose(front, budget, random), freedom, random);
     }
     FailureOr<Figures> figures = measure(genome);
     if (failed(figures))
