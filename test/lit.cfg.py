@@ -48,6 +48,9 @@ if subprocess.run([transformers_python, "-c", probe], capture_output=True).retur
         config.available_features.add("peft")
 config.substitutions.append(("%transformers_python", transformers_python))
 
+# Most tests compile variants of a few small models, which have most kernels in common.
+config.environment["KILN_KERNEL_CACHE"] = os.path.join(config.kiln_obj_root, "kernel-cache")
+
 # Set by tools/check.sh --long.
 if "KILN_LONG" in os.environ:
     config.environment["KILN_LONG"] = os.environ["KILN_LONG"]

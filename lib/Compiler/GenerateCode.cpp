@@ -107,12 +107,26 @@ Status Compilation::generateCode() {
     return text ? write(*text)
                 : Status::error(llvm::toString(text.takeError()));
   }
-  auto object = code.compile(processor);
-  if (!object)
+  if (options.stage == EmitStage::Object) {
+    auto object = code.compileToObject(processor);
+    return object ? write(StringRef(object->data(), object->size()))
+                  : Status::error("internal error: " +
+                                  llvm::toString(object.takeError()));
+  }
+  std::optional<KernelCache> cache;
+  if (!options.kernelCache.empty()) {
+    auto opened =
+        KernelCache::open(options.kernelCache, KernelCache::thisCompiler());
+    if (!opened.ok())
+      return opened.status();
+    cache = std::move(*opened);
+  }
+  auto objects = code.compile(processor, cache ? &*cache : nullptr);
+  if (!objects)
     return Status::error("internal error: " +
-                         llvm::toString(object.takeError()));
-  if (options.stage == EmitStage::Object)
-    return write(StringRef(object->data(), object->size()));
+                         llvm::toString(objects.takeError()));
+  if (!objects->stored.ok())
+    llvm::errs() << "kilnc: note: " << objects->stored.message() << "\n";
 
   LinkInput link;
   DeviceImages images;
@@ -130,7 +144,7 @@ Status Compilation::generateCode() {
       llvm::formatv("{0}", llvm::json::Value(kiln::writeProgram(
                                *module, *target, code.index(), record)))
           .str();
-  link.object = StringRef(object->data(), object->size());
+  link.objects = objects->files;
   link.kernels = code.symbols();
   link.description = description;
   link.libraryDirectory = options.libraryDirectory;

@@ -73,8 +73,15 @@ LogicalResult KernelCode::emit() {
 }
 
 llvm::Expected<SmallVector<char, 0>>
-KernelCode::compile(const Processor &processor) {
+KernelCode::compileToObject(const Processor &processor) {
   if (llvm::Error error = generator.addHostFunctions(modules()))
     return std::move(error);
   return cpu::compileToObject(*host, processor);
+}
+
+llvm::Expected<KernelObjects> KernelCode::compile(const Processor &processor,
+                                                  const KernelCache *cache) {
+  if (llvm::Error error = generator.addHostFunctions(modules()))
+    return std::move(error);
+  return compileKernels(*host, processor, cache);
 }

@@ -14,6 +14,7 @@
 #ifndef KILN_LIB_COMPILER_KERNELCODE_H
 #define KILN_LIB_COMPILER_KERNELCODE_H
 
+#include "KernelObjects.h"
 #include "Link.h"
 
 #include "kiln/Target/Common/ProgramWriter.h"
@@ -38,9 +39,13 @@ public:
   /// refer.
   llvm::ArrayRef<KernelSymbol> symbols() const { return table; }
 
-  /// Compiles the host module to an object file. Consumes the module.
+  /// Compiles the host module to one object file. Consumes the module.
   llvm::Expected<llvm::SmallVector<char, 0>>
-  compile(const Processor &processor);
+  compileToObject(const Processor &processor);
+  /// Compiles each kernel of the host module to an object file of its own.
+  /// Consumes the module.
+  llvm::Expected<KernelObjects> compile(const Processor &processor,
+                                        const KernelCache *cache);
 
 private:
   KernelModules modules() {

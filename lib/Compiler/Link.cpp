@@ -122,12 +122,18 @@ Status kiln::linkExecutable(const LinkInput &input) {
   if (std::error_code failure = directory.create())
     return Status::error("cannot create a temporary folder: " +
                          failure.message());
-  std::string object = directory.file("kernels.o"),
-              json = directory.file("program.json"),
+  std::string json = directory.file("program.json"),
               assembly = directory.file("program.s"),
               log = directory.file("link.log");
   std::vector<std::pair<std::string, std::string>> files = {
-      {object, input.object.str()}, {json, input.description.str()}};
+      {json, input.description.str()}};
+  std::vector<std::string> objects;
+  for (const SmallVector<char, 0> &object : input.objects) {
+    objects.push_back(
+        directory.file("kernel" + std::to_string(objects.size()) + ".o"));
+    files.push_back(
+        {objects.back(), std::string(object.begin(), object.end())});
+  }
   std::vector<std::string> images;
   if (input.images)
     for (const DeviceImage &image : *input.images) {
@@ -149,8 +155,9 @@ Status kiln::linkExecutable(const LinkInput &input) {
   // kills the linker with a signal.
   std::string linked = directory.file("linked");
   std::vector<std::string> arguments = {
-      *driver, "-fuse-ld=lld", "-Wl,--no-mmap-output-file", "-o", linked,
-      object,  assembly};
+      *driver, "-fuse-ld=lld", "-Wl,--no-mmap-output-file",
+      "-o",    linked,         assembly};
+  append_range(arguments, objects);
   // The linker takes main() from the first archive that defines it, so the
   // archives of the target come first.
   std::vector<StringRef> libraries(input.archives.begin(),

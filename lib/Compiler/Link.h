@@ -27,10 +27,10 @@ struct KernelSymbol {
 };
 
 struct LinkInput {
-  llvm::StringRef object;               ///< Object code of the host kernels.
+  llvm::ArrayRef<llvm::SmallVector<char, 0>> objects; ///< The host kernels.
   llvm::ArrayRef<KernelSymbol> kernels; ///< Kernels in table order.
   /// Images with the device kernels, or nullopt if the device kernels are
-  /// functions in `object`.
+  /// functions in `objects`.
   std::optional<llvm::ArrayRef<DeviceImage>> images;
   /// Runtime archives that only executables of this target link. On the command
   /// line, they precede the archives that every executable links.

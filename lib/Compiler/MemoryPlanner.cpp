@@ -523,8 +523,7 @@ Status MemoryPlanner::search() {
   LiveCurve curve;
   if (Status status = measurePlain(curve); !status.ok())
     return status;
-  if (!fits(plain) ||
-      (request.budget != kNoBudget && !measurer.isLarge()))
+  if (!fits(plain) || (request.budget != kNoBudget && !measurer.isLarge()))
     if (Status status = boundStates(curve); !status.ok())
       return status;
   if (stateBound)

@@ -33,6 +33,7 @@ const FlagTable &compilerFlags() {
       {"host-memory-budget", "SIZE"},
       {"ignore-config-keys", "NAME,..."},
       {"library-epilogues", "on|off"},
+      {"kernel-cache", "DIR"},
       {"list-config-keys", ""},
       {"lora", "LIST"},
       {"lossy", "LIST"},

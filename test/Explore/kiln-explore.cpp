@@ -9,8 +9,9 @@
 // other plan beats in both bytes and seconds. Every plan is applied and
 // scheduled with the passes that kilnc uses, so its bytes are those of the
 // arena. The explorer and the planner share the cost model (StepCost.h) and the
-// passes that apply a plan, but no code that chooses a plan. With --budgets, the
-// plans that are varied are those that fit one of the budgets, each in turn.
+// passes that apply a plan, but no code that chooses a plan. With --budgets,
+// the plans that are varied are those that fit one of the budgets, each in
+// turn.
 //
 //   kiln-explore FILE.mlir --machine=M --plans=N [--states] [--seed=S]
 //                [--budgets=BYTES,BYTES,...]
@@ -78,9 +79,8 @@ const Genome &choose(const Front &front, std::optional<int64_t> budget,
   auto count = std::distance(front.begin(), end);
   if (budget && std::bernoulli_distribution(0.5)(random))
     return std::prev(end)->second.second;
-  return std::next(front.begin(),
-                   std::uniform_int_distribution<ptrdiff_t>(0, count - 1)(
-                       random))
+  return std::next(front.begin(), std::uniform_int_distribution<ptrdiff_t>(
+                                      0, count - 1)(random))
       ->second.second;
 }
 

@@ -30,6 +30,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -163,6 +164,10 @@ static cl::opt<std::string>
     remarks("remarks", cl::cat(category), cl::value_desc("FILE"),
             cl::desc("also write remarks on the planner's decisions, in LLVM's "
                      "YAML format"));
+static cl::opt<std::string> kernelCache(
+    "kernel-cache", cl::cat(category), cl::value_desc("DIR"),
+    cl::desc("take object code from DIR for kernels that were compiled before, "
+             "and store new object code there; default: $KILN_KERNEL_CACHE"));
 static const std::string optimizerHelp =
     kiln::optimizerNames() +
     ", options after a colon: "
@@ -607,6 +612,10 @@ int main(int argc, char **argv) {
   options.lossy = lossy;
   options.report = report;
   options.remarks = remarks;
+  options.kernelCache = kernelCache;
+  if (kernelCache.getNumOccurrences() == 0)
+    options.kernelCache =
+        llvm::sys::Process::GetEnv("KILN_KERNEL_CACHE").value_or("");
   options.optimizer = optimizer;
   if (stateTypes.getNumOccurrences() && stateTypes.empty())
     return static_cast<int>(fail(

@@ -172,19 +172,22 @@ llvm::Expected<Processor> getProcessor(StringRef mcpu) {
   return processor;
 }
 
-llvm::Expected<SmallVector<char, 0>>
-compileToObject(ModuleOp kernels, const Processor &processor) {
-  llvm::Triple triple = hostTriple();
-  llvm::Expected<const llvm::Target *> target = getTarget(triple);
-  if (!target)
-    return target.takeError();
-  if (failed(lowerToLLVMDialect(kernels)))
-    return llvm::createStringError("kernels do not lower to the llvm dialect");
-
+llvm::Error lowerKernels(ModuleOp kernels) {
   DialectRegistry registry;
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
   kernels.getContext()->appendDialectRegistry(registry);
+  if (failed(lowerToLLVMDialect(kernels)))
+    return llvm::createStringError("kernels do not lower to the llvm dialect");
+  return llvm::Error::success();
+}
+
+llvm::Expected<SmallVector<char, 0>>
+compileLowered(ModuleOp kernels, const Processor &processor) {
+  llvm::Triple triple = hostTriple();
+  llvm::Expected<const llvm::Target *> target = getTarget(triple);
+  if (!target)
+    return target.takeError();
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> module =
       translateModuleToLLVMIR(kernels, context);
@@ -209,6 +212,13 @@ compileToObject(ModuleOp kernels, const Processor &processor) {
         "this build of LLVM cannot emit object files for " + triple.str());
   codegen.run(*module);
   return object;
+}
+
+llvm::Expected<SmallVector<char, 0>>
+compileToObject(ModuleOp kernels, const Processor &processor) {
+  if (llvm::Error error = lowerKernels(kernels))
+    return std::move(error);
+  return compileLowered(kernels, processor);
 }
 
 } // namespace kiln::cpu

@@ -19,9 +19,18 @@ namespace kiln::cpu {
 /// the processor that kilnc runs on.
 llvm::Expected<Processor> getProcessor(llvm::StringRef mcpu);
 
-/// Compiles a module of emitted kernels (scf, arith, math, vector and llvm ops)
-/// to a position-independent object file. Uses no fast-math flags and no
-/// implicit FMA, and disables the vectorizers and the unroller of LLVM.
+/// Lowers a module of emitted kernels (scf, arith, math, vector and llvm ops)
+/// to the llvm dialect.
+llvm::Error lowerKernels(mlir::ModuleOp kernels);
+
+/// Compiles a module that lowerKernels() has lowered to a position-independent
+/// object file. Uses no fast-math flags and no implicit FMA, and disables the
+/// vectorizers and the unroller of LLVM. Several threads can compile modules at
+/// the same time.
+llvm::Expected<llvm::SmallVector<char, 0>>
+compileLowered(mlir::ModuleOp kernels, const Processor &processor);
+
+/// Lowers a module of emitted kernels and compiles it.
 llvm::Expected<llvm::SmallVector<char, 0>>
 compileToObject(mlir::ModuleOp kernels, const Processor &processor);
 

@@ -1,0 +1,114 @@
+//===- KernelCache.cpp - Object code of earlier compilations --------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelCache.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/BLAKE3.h"
+#include "llvm/Support/CachePruning.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/TargetParser/Host.h"
+
+#include <dlfcn.h>
+
+using namespace llvm;
+using namespace kiln;
+
+/// Maximum size of a cache. Compilations of one model take about 1 MB.
+static constexpr uint64_t kMostBytes = uint64_t(512) << 20;
+
+using Hash = BLAKE3Result<>;
+
+static Hash hashOf(StringRef contents) {
+  return BLAKE3::hash<>(arrayRefFromStringRef(contents));
+}
+
+static StringRef textOf(const Hash &hash) {
+  return toStringRef(ArrayRef<uint8_t>(hash));
+}
+
+Result<KernelCache> KernelCache::open(StringRef directory, StringRef compiler) {
+  if (std::error_code failure = sys::fs::create_directories(directory))
+    return Status::error("cannot create '" + directory.str() +
+                         "', the directory of --kernel-cache: " +
+                         failure.message());
+  CachePruningPolicy policy;
+  policy.MaxSizeBytes = kMostBytes;
+  pruneCache(directory, policy);
+  KernelCache cache;
+  cache.directory = directory.str();
+  cache.compiler = compiler.str();
+  return cache;
+}
+
+std::string KernelCache::pathOf(StringRef source) const {
+  // Hash the parts separately, so that no two pairs of parts are confused.
+  BLAKE3 hasher;
+  for (StringRef part : {StringRef(compiler), source})
+    hasher.update(textOf(hashOf(part)));
+  SmallString<128> path(directory);
+  // pruneCache() removes only files whose names start like this.
+  sys::path::append(path, "llvmcache-" + toHex(textOf(hasher.final<>()),
+                                               /*LowerCase=*/true));
+  return path.str().str();
+}
+
+std::optional<SmallVector<char, 0>> KernelCache::load(StringRef source) const {
+  auto file = MemoryBuffer::getFile(pathOf(source), /*IsText=*/false,
+                                    /*RequiresNullTerminator=*/false);
+  if (!file || (*file)->getBufferSize() <= sizeof(Hash))
+    return std::nullopt;
+  StringRef contents = (*file)->getBuffer(),
+            object = contents.drop_back(sizeof(Hash));
+  if (textOf(hashOf(object)) != contents.take_back(sizeof(Hash)))
+    return std::nullopt;
+  return SmallVector<char, 0>(object.begin(), object.end());
+}
+
+Status KernelCache::store(StringRef source, ArrayRef<char> object) const {
+  std::string path = pathOf(source);
+  auto report = [&](std::string reason) {
+    return Status::error("cannot write '" + path + "': " + reason);
+  };
+  // Write a temporary file and rename it, so that an entry appears only when it
+  // is complete.
+  auto file = sys::fs::TempFile::create(path + ".%%%%%%");
+  if (!file)
+    return report(toString(file.takeError()));
+  raw_fd_ostream stream(file->FD, /*shouldClose=*/false);
+  StringRef text(object.data(), object.size());
+  stream << text << textOf(hashOf(text));
+  stream.flush();
+  if (std::error_code failure = stream.error()) {
+    stream.clear_error();
+    consumeError(file->discard());
+    return report(failure.message());
+  }
+  if (Error error = file->keep(path))
+    return report(toString(std::move(error)));
+  return Status();
+}
+
+std::string KernelCache::thisCompiler() {
+  std::string text = LLVM_VERSION_STRING;
+  if (auto file = MemoryBuffer::getFile("/proc/self/exe", /*IsText=*/false,
+                                        /*RequiresNullTerminator=*/false))
+    text += " " + toHex(textOf(hashOf((*file)->getBuffer())));
+  Dl_info library;
+  sys::fs::file_status status;
+  if (dladdr(reinterpret_cast<void *>(&sys::getProcessTriple), &library) &&
+      !sys::fs::status(library.dli_fname, status))
+    text += " " + std::to_string(status.getSize()) + " " +
+            std::to_string(status.getLastModificationTime()
+                               .time_since_epoch()
+                               .count());
+  return text;
+}
