@@ -322,7 +322,7 @@ double MemoryPlanner::boundOf(const Ladder &ladder, int64_t budget) {
 /// recomputes and offloads.
 Status MemoryPlanner::tuneLeads() {
   if (best->states)
-    return fits(plain) ? Status() : refineStates();
+    return best->movesFitting ? Status() : refineStates();
   // If the device keeps the copy of every state for the whole step, there is no
   // prefetch distance to choose.
   bool copies =
@@ -363,7 +363,7 @@ Status MemoryPlanner::choose(const LiveCurve &curve) {
   best = nullptr;
   if (fits(plain)) {
     best = &plain;
-    return stateBound ? moveFittingStates() : Status();
+    return stateBound && !measurer.isLarge() ? moveFittingStates() : Status();
   }
   if (!measurer.movesStates) {
     Status status = addLadders(curve);
@@ -501,14 +501,16 @@ Result<PlanOutlook> MemoryPlanner::outlook(
   PlanOutlook outlook = {plain.seconds, plain.height, plain.hostHeight,
                          plain.seconds};
   int64_t budget = chooseBudget(plain.height);
-  if (plain.height <= budget || !choosesRecompute(request))
-    return outlook;
-  if (measurer.movesStates) {
+  bool fitsPlain = plain.height <= budget;
+  if (measurer.movesStates && choosesRecompute(request) &&
+      (!fitsPlain || budget != kNoBudget)) {
     if (Status status = boundStates(curve); !status.ok())
       return status;
     outlook.bound = leastSeconds();
     return outlook;
   }
+  if (fitsPlain || !choosesRecompute(request))
+    return outlook;
   if (Status status = addLadders(curve); !status.ok())
     return status;
   double bound = std::numeric_limits<double>::infinity();
@@ -523,7 +525,7 @@ Status MemoryPlanner::search() {
   LiveCurve curve;
   if (Status status = measurePlain(curve); !status.ok())
     return status;
-  if (!fits(plain) || (request.budget != kNoBudget && !measurer.isLarge()))
+  if (!fits(plain) || request.budget != kNoBudget)
     if (Status status = boundStates(curve); !status.ok())
       return status;
   if (stateBound)

@@ -47,6 +47,9 @@ struct Proposal {
   std::optional<StateLimits> limits; ///< Memory limits for choosing `states`.
   /// How shares are spread over the parameters when `states` are chosen.
   Spread spread = Spread::OverAll;
+  /// True if states may be stored on the host although all states fit on the
+  /// device.
+  bool movesFitting = false;
   /// States on the host that are copied to the device once per step, see
   /// kKeepAttr.
   std::vector<mlir::StringAttr> kept;
@@ -155,9 +158,6 @@ public:
   bool movesStates = false;
   /// True while proposals leave all states on the device.
   bool keepsStates = false;
-  /// True while proposals may store states on the host although all states fit
-  /// on the device.
-  bool movesFitting = false;
   /// True if proposals offload everything that can be offloaded, even if the
   /// request does not allow offloading.
   bool offloadsMost = false;

@@ -57,6 +57,16 @@ StateProblem StateLimits::problemOf(const OffloadModel &model) const {
   return problem;
 }
 
+/// Returns the state problem of a proposal with the given limits.
+static StateProblem problemOf(const Proposal &proposal,
+                              const StateLimits &limits,
+                              const OffloadModel &model) {
+  StateProblem problem = limits.problemOf(model);
+  problem.spread = proposal.spread;
+  problem.movesFitting = proposal.movesFitting;
+  return problem;
+}
+
 /// Stores all states on the host. If the host memory is not sufficient, stores
 /// those states on the host that reduce the device memory most. Offloads all
 /// activations that can be offloaded.
@@ -168,9 +178,7 @@ Result<Choice> ProposalMeasurer::chooseStates(OwningOpRef<ModuleOp> dispatched,
   int rounds = effort == StateEffort::Estimate ? kEstimateRounds : kStateRounds;
   int64_t fragmentation = 0;
   for (int round = 0; round < rounds; ++round) {
-    StateProblem problem = limits.problemOf(*model);
-    problem.spread = proposal.spread;
-    problem.movesFitting = movesFitting;
+    StateProblem problem = problemOf(proposal, limits, *model);
     StateSolution solution = solveStates(
         problem, refines && round == 0 ? std::nullopt : lastStart, effort);
     if (!solution.fits) {
@@ -208,8 +216,7 @@ Status ProposalMeasurer::regainMemory(const OffloadModel &model,
         proposal.limits->interpolate(request.budget - proposal.height);
     if (!larger)
       break;
-    StateProblem problem = larger->problemOf(model);
-    problem.spread = proposal.spread;
+    StateProblem problem = problemOf(proposal, *larger, model);
     StateSolution solution =
         solveStates(problem, lastStart, StateEffort::Refine);
     if (!solution.fits || solution.cost.seconds > kWorthRegaining * estimate)

@@ -212,16 +212,20 @@ Status MemoryPlanner::boundStates(const LiveCurve &curve) {
 }
 
 /// Stores states of a small program on the host, although the program fits into
-/// memory, if this makes the step faster by more than kOptimalityTolerance: the
-/// host can update some parameters while the device computes. Otherwise, more
-/// memory could give a slower step. For a large program, the search would take
-/// long and the gain is small.
+/// memory, if this makes the step faster by more than the factor
+/// kOptimalityTolerance: the host can update some parameters while the device
+/// computes. Without this, more memory could make the step several per cent
+/// slower. For a large program, the search would take long and the gain is
+/// small.
 Status MemoryPlanner::moveFittingStates() {
   double worthMoving = plain.seconds / kOptimalityTolerance;
   if (stateBound->seconds >= worthMoving)
     return Status();
-  Proposal &trial = others.emplace_back(plain);
-  measurer.movesFitting = true;
+  Proposal &trial = others.emplace_back();
+  trial.cut = plain.cut;
+  trial.schedule = plain.schedule;
+  trial.bound = plain.bound;
+  trial.movesFitting = true;
   auto choice = measurer.chooseStates(trial, StateEffort::Refine);
   if (choice.ok() && *choice == Choice::Fits && trial.seconds < worthMoving)
     best = &trial;
