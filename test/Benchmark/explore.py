@@ -49,6 +49,14 @@ def explore(options, budgets, work):
     return plans
 
 
+def feasible(options, work, *flags):
+    """Returns the plan, or exits with the error message of kilnc if there is none."""
+    found, error = plan(options, work, *flags)
+    if found is None:
+        raise SystemExit(f"{flags}: {error}")
+    return found
+
+
 def main():
     parser = argument_parser(__doc__)
     parser.add_argument("--explorer", required=True)
@@ -65,18 +73,11 @@ def main():
     rows = ["| budget | legal plans | kiln | explorer | kiln / explorer | bound / explorer |", "|---|---|---|---|---|---|"]
     worst, loosest = 0.0, 0.0
     with tempfile.TemporaryDirectory() as work:
-        given = options.flags
-        options.flags += " " + " ".join(offload)
-        floor, (whole, error) = smallest_budget(options, work), plan(options, work, "--memory-budget=16GB")
-        if whole is None:
-            raise SystemExit(error)
+        floor, whole = smallest_budget(options, work, *offload), feasible(options, work, *offload, "--memory-budget=16GB")
         budgets = spaced(floor, whole["device_arena_bytes"], options.budgets)
-        chosen = [plan(options, work, f"--memory-budget={budget}B") for budget in budgets]
-        options.flags = given
+        chosen = [feasible(options, work, *offload, f"--memory-budget={budget}B") for budget in budgets]
         plans = explore(options, budgets, work)
-        for budget, (found, error) in zip(budgets, chosen):
-            if found is None:
-                raise SystemExit(f"{budget} bytes: {error}")
+        for budget, found in zip(budgets, chosen):
             legal = [seconds for height, seconds in plans if height <= budget]
             ms, bound = found["predicted_step_ms"], found["lower_bound_ms"]
             row = f"| {budget / 2**20:.1f} MiB | {len(legal)} | {ms:.3f} ms |"

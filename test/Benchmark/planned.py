@@ -47,9 +47,9 @@ def plan(options, work, *flags):
     return json.loads(output.read_text()), seconds
 
 
-def smallest_budget(options, work):
+def smallest_budget(options, work, *flags):
     """Returns the smallest feasible budget in bytes."""
-    _, refusal = plan(options, work, "--memory-budget=1KiB")
+    _, refusal = plan(options, work, *flags, "--memory-budget=1KiB")
     return int(re.search(r"smallest feasible budget .*?is .*?\((\d+) bytes\)", refusal).group(1))
 
 

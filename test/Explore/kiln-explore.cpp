@@ -10,8 +10,8 @@
 // scheduled with the passes that kilnc uses, so its bytes are those of the
 // arena. The explorer and the planner share the cost model (StepCost.h) and the
 // passes that apply a plan, but no code that chooses a plan. With --budgets,
-// the plans that are varied are those that fit one of the budgets, each in
-// turn.
+// each variation starts from a plan that fits one of the budgets; the budgets
+// take turns.
 //
 //   kiln-explore FILE.mlir --machine=M --plans=N [--states] [--seed=S]
 //                [--budgets=BYTES,BYTES,...]
@@ -68,9 +68,9 @@ struct Figures {
 /// bytes.
 using Front = std::map<int64_t, std::pair<double, Genome>>;
 
-/// Returns a plan of `front` to vary: any of them, or of those that fit
-/// `budget`. Half of the latter draws return the fastest plan that fits. If no
-/// plan fits, returns the smallest.
+/// Returns a plan of `front` to vary. Without a budget, draws any of them. With
+/// a budget, half of the draws return the fastest plan that fits it, and the
+/// others any plan that fits it; if none fits, returns the smallest plan.
 const Genome &choose(const Front &front, std::optional<int64_t> budget,
                      Random &random) {
   auto end = budget ? front.upper_bound(*budget) : front.end();
