@@ -115,8 +115,10 @@ Status Compilation::generateCode() {
   }
   std::optional<KernelCache> cache;
   if (!options.kernelCache.empty()) {
-    auto opened =
-        KernelCache::open(options.kernelCache, KernelCache::thisCompiler());
+    auto compiler = KernelCache::thisCompiler();
+    if (!compiler.ok())
+      return compiler.status();
+    auto opened = KernelCache::open(options.kernelCache, *compiler);
     if (!opened.ok())
       return opened.status();
     cache = std::move(*opened);

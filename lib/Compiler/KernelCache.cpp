@@ -7,8 +7,11 @@
 
 #include "KernelCache.h"
 
+#include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
 #include "llvm/Support/BLAKE3.h"
 #include "llvm/Support/CachePruning.h"
 #include "llvm/Support/FileSystem.h"
@@ -36,10 +39,13 @@ static StringRef textOf(const Hash &hash) {
 }
 
 Result<KernelCache> KernelCache::open(StringRef directory, StringRef compiler) {
-  if (std::error_code failure = sys::fs::create_directories(directory))
-    return Status::error("cannot create '" + directory.str() +
-                         "', the directory of --kernel-cache: " +
-                         failure.message());
+  std::error_code failure = sys::fs::create_directories(directory);
+  if (!failure && !sys::fs::is_directory(directory))
+    failure = std::make_error_code(std::errc::not_a_directory);
+  if (failure)
+    return Status::error(
+        "cannot create '" + directory.str() +
+        "', the directory of the kernel cache: " + failure.message());
   CachePruningPolicy policy;
   policy.MaxSizeBytes = kMostBytes;
   pruneCache(directory, policy);
@@ -97,18 +103,31 @@ Status KernelCache::store(StringRef source, ArrayRef<char> object) const {
   return Status();
 }
 
-std::string KernelCache::thisCompiler() {
-  std::string text = LLVM_VERSION_STRING;
-  if (auto file = MemoryBuffer::getFile("/proc/self/exe", /*IsText=*/false,
-                                        /*RequiresNullTerminator=*/false))
-    text += " " + toHex(textOf(hashOf((*file)->getBuffer())));
+/// Appends the size and the modification time of the library that has a
+/// function at `address`.
+static Status addLibrary(const void *address, std::string &text) {
   Dl_info library;
   sys::fs::file_status status;
-  if (dladdr(reinterpret_cast<void *>(&sys::getProcessTriple), &library) &&
-      !sys::fs::status(library.dli_fname, status))
-    text += " " + std::to_string(status.getSize()) + " " +
-            std::to_string(status.getLastModificationTime()
-                               .time_since_epoch()
-                               .count());
+  if (!dladdr(address, &library) || sys::fs::status(library.dli_fname, status))
+    return Status::error("cannot find the libraries of kilnc");
+  auto time = status.getLastModificationTime().time_since_epoch().count();
+  text += " " + std::to_string(status.getSize()) + " " + std::to_string(time);
+  return Status();
+}
+
+Result<std::string> KernelCache::thisCompiler() {
+  std::string text = LLVM_VERSION_STRING;
+  auto file = MemoryBuffer::getFile("/proc/self/exe", /*IsText=*/false,
+                                    /*RequiresNullTerminator=*/false);
+  if (!file)
+    return Status::error("cannot read kilnc: " + file.getError().message());
+  text += " " + toHex(textOf(hashOf((*file)->getBuffer())));
+  auto translate = static_cast<std::unique_ptr<Module> (*)(
+      mlir::Operation *, LLVMContext &, StringRef, bool)>(
+      &mlir::translateModuleToLLVMIR);
+  for (auto *address : {reinterpret_cast<const void *>(&sys::getProcessTriple),
+                        reinterpret_cast<const void *>(translate)})
+    if (Status status = addLibrary(address, text); !status.ok())
+      return status;
   return text;
 }

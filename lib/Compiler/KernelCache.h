@@ -11,8 +11,8 @@
 //
 // An entry is stored under a hash of everything that its object code depends
 // on: the code of the kernel before it is lowered, the processor, the compiler
-// and its LLVM library. An entry also has a hash of its contents, so an entry
-// that was damaged is not used. Several processes can use one directory at the
+// and its libraries. An entry also has a hash of its contents, so an entry that
+// was damaged is not used. Several processes can use one directory at the
 // same time.
 //
 //===----------------------------------------------------------------------===//
@@ -34,8 +34,10 @@ namespace kiln {
 class KernelCache {
 public:
   /// Opens a cache in `directory`, and creates the directory if it does not
-  /// exist. Removes the entries that were used least recently if the cache is
-  /// large. `compiler` identifies the compiler, see thisCompiler().
+  /// exist. At most every 20 minutes, removes entries that were not accessed
+  /// for a week, and then those accessed least recently until the cache is
+  /// below its maximum size. `compiler` identifies the compiler, see
+  /// thisCompiler().
   static Result<KernelCache> open(llvm::StringRef directory,
                                   llvm::StringRef compiler);
 
@@ -46,9 +48,9 @@ public:
   Status store(llvm::StringRef source, llvm::ArrayRef<char> object) const;
 
   /// Returns a text that differs between compilers that may generate different
-  /// code: a hash of the file of this process, and the version, size and
-  /// modification time of its LLVM library.
-  static std::string thisCompiler();
+  /// code: a hash of the file of this process, and the version, sizes and
+  /// modification times of its LLVM and MLIR libraries.
+  static Result<std::string> thisCompiler();
 
 private:
   std::string pathOf(llvm::StringRef source) const;

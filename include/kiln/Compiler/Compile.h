@@ -147,9 +147,9 @@ struct CompileOptions {
   /// Compiles only the first `layers` layers of a model directory; 0: all. Used
   /// to estimate the cost of a plan from a model with few layers.
   int64_t layers = 0;
-  /// Directory in which compilations store the object code of their kernels,
-  /// and from which they take the object code of kernels that were compiled
-  /// before. Empty: none.
+  /// Directory in which compilations store the object code of their kernels
+  /// for the host's processor, and from which they take the object code of
+  /// kernels that were compiled before. Empty: none.
   std::string kernelCache;
   /// Directory of libKilnRuntime.a and the other runtime archives.
   std::string libraryDirectory;

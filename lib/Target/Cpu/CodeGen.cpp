@@ -8,8 +8,10 @@
 // Emitters determine the loops, vectors and rounding of kernels. LLVM only
 // schedules instructions and allocates registers: its vectorizers and unroller,
 // the recognition of library functions and the contraction of operations are
-// disabled. All state is local to a call, so modules in separate contexts can
-// be compiled in parallel.
+// disabled. compileLowered() has an LLVMContext of its own and only reads the
+// MLIR context, so it can compile several modules of one MLIR context in
+// parallel. lowerKernels() may load dialects into the context, and must not run
+// in parallel.
 //
 //===----------------------------------------------------------------------===//
 

@@ -20,13 +20,14 @@ namespace kiln::cpu {
 llvm::Expected<Processor> getProcessor(llvm::StringRef mcpu);
 
 /// Lowers a module of emitted kernels (scf, arith, math, vector and llvm ops)
-/// to the llvm dialect.
+/// to the llvm dialect. May load dialects into the context, so it must not run
+/// on several threads.
 llvm::Error lowerKernels(mlir::ModuleOp kernels);
 
 /// Compiles a module that lowerKernels() has lowered to a position-independent
 /// object file. Uses no fast-math flags and no implicit FMA, and disables the
-/// vectorizers and the unroller of LLVM. Several threads can compile modules at
-/// the same time.
+/// vectorizers and the unroller of LLVM. Several threads can compile modules of
+/// one context at the same time.
 llvm::Expected<llvm::SmallVector<char, 0>>
 compileLowered(mlir::ModuleOp kernels, const Processor &processor);
 
