@@ -7,6 +7,7 @@
 """matrix.py --kilnc=FILE --model=DIR --work=DIR [--programs=covering|pairs|triples]
             [--page=FILE [--write]] [--target=cuda-emu [--seeds=N]]
 matrix.py --programs=ranks [--first-only] --mpirun=COMMAND ...
+matrix.py --program=TECHNIQUE,TECHNIQUE,... [--program=...] ...
 
 Compiles a model with combinations of techniques and compares the training results:
 
@@ -18,7 +19,8 @@ Compiles a model with combinations of techniques and compares the training resul
 - A program without exact techniques equals the interpreter's results, and updates decrease its loss.
 
 No combination may be rejected. `covering` tests every pair with few programs of many
-techniques each; `pairs` and `triples` have one program for each.
+techniques each; `pairs` and `triples` have one program for each. --program tests one program
+with the techniques that it names, one of which is an optimizer.
 
 `ranks` tests every pair of a technique and a mesh of ranks. A program of several ranks is
 compared with the same ranks without exact techniques; those are compared with one rank within
@@ -287,6 +289,7 @@ def parse():
     parser.add_argument("--model", type=pathlib.Path, required=True)
     parser.add_argument("--work", type=pathlib.Path, required=True)
     parser.add_argument("--programs", choices=("covering", "pairs", "triples", "ranks"), default="covering")
+    parser.add_argument("--program", action="append", help="its techniques, separated by commas")
     parser.add_argument("--mpirun", help="starts ranks")
     parser.add_argument("--first-only", action="store_true", help="one program of each mesh")
     parser.add_argument("--first", type=int, default=0, help="program to start with")
@@ -299,7 +302,9 @@ def parse():
 
 def main():
     args = parse()
-    if args.programs == "covering":
+    if args.program:
+        programs = [Program(frozenset(names.split(","))) for names in args.program]
+    elif args.programs == "covering":
         programs = covering.covering_programs(SEED, MORE)
     elif args.programs == "ranks":
         programs = covering.rank_programs(SEED, args.first_only)
@@ -309,7 +314,7 @@ def main():
     if args.target != "cpu":
         seeds = args.seeds
         programs = [dataclasses.replace(each, full_precision="fp32") for each in programs]
-        if args.programs == "covering":
+        if args.programs == "covering" and not args.program:
             # With short sequences, other programs with both techniques have an exact plan.
             programs.append(Program(frozenset({"budget", "few-bit", "adamw"})))
             programs.append(Program(frozenset({"budget", "rmm", "adamw"})))
@@ -327,7 +332,7 @@ def main():
         harness.fail("no budget is below the memory without one")
     if failed:
         harness.fail(f"{len(failed)} of {len(programs)}: " + "; ".join(failed))
-    if args.first:
+    if args.first or args.program:
         return
     if args.page or args.target != "cpu":
         # A technique may encode nothing in the first programs, but something in others.
