@@ -20,6 +20,8 @@
 
 #include "llvm/ADT/DenseSet.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace kiln;
 
@@ -42,18 +44,29 @@ StateProblem StateLimits::problemOf(const OffloadModel &model) const {
   problem.capacity = capacity;
   problem.reserve = reserve;
   problem.hostCapacity = hostCapacity;
-  if (!isAway)
+  if (!offloads())
     return problem;
-  // Assume that all activations that can be offloaded are offloaded, and
-  // subtract their bytes. Gradients are not activations, although the ops of
-  // the loss compute some of them in the forward pass.
+  // Assume that activations that can be offloaded are offloaded, and subtract
+  // their bytes. Gradients are not activations, although the ops of the loss
+  // compute some of them in the forward pass. Unless the other activations do
+  // not suffice, exclude values that are needed again before they could be
+  // copied to the host and back, such as the sums of a gradient over the parts
+  // of the loss: commands would wait for both copies.
   llvm::SmallDenseSet<int32_t> gradients;
   for (const StateGroup &group : problem.groups)
     gradients.insert(group.gradient);
-  for (const OffloadItem &item : model.problem.items)
-    if (!gradients.contains(item.made))
-      for (int32_t c = item.left + 1; c < item.back; ++c)
-        problem.live[c] -= item.bytes;
+  std::vector<double> begins(problem.seconds.size() + 1, 0);
+  std::partial_sum(problem.seconds.begin(), problem.seconds.end(),
+                   begins.begin() + 1);
+  for (const OffloadItem &item : model.problem.items) {
+    double copies = double(item.bytes) *
+                    (problem.outSecondsPerByte + problem.inSecondsPerByte);
+    double gap = begins[item.back] - begins[item.left + 1];
+    if (gradients.contains(item.made) || (away != Away::All && copies > gap))
+      continue;
+    for (int32_t c = item.left + 1; c < item.back; ++c)
+      problem.live[c] -= item.bytes;
+  }
   return problem;
 }
 

@@ -21,8 +21,8 @@ namespace kiln {
 /// The memory limits within which the planner chooses the states on the host.
 /// Copies to the device start early and use all memory within the limits but
 /// for the reserve (StateProblem::reserve). If offloads() is true, the limits
-/// assume that all activations are offloaded, so that the states can use the
-/// memory of the activations.
+/// assume that activations are offloaded, so that the states can use the memory
+/// of these activations.
 class StateLimits {
 public:
   StateLimits() = default;
@@ -32,18 +32,18 @@ public:
 
   /// Returns the state problem of `model` with these limits.
   StateProblem problemOf(const OffloadModel &model) const;
-  bool offloads() const { return isAway; }
+  bool offloads() const { return away != Away::None; }
 
   /// Relaxes these memory limits. Called if no choice of the states to store on
   /// the host is within the limits. Returns false if the limits cannot be
   /// relaxed.
   bool relax() {
-    if (canOffload && !isAway) {
-      isAway = true;
+    if (canOffload && away != Away::All) {
+      away = away == Away::None ? Away::Hidden : Away::All;
       return true;
     }
     // The capacity was reduced too much, so undo half of the reduction.
-    isAway = false;
+    away = Away::None;
     lastExcess = 0;
     reduced /= 2;
     capacity += reduced;
@@ -109,7 +109,11 @@ private:
   int64_t reduced = 0, reductions = 0;
   /// The bytes by which the arena exceeded the budget before that reduction.
   int64_t lastExcess = 0;
-  bool canOffload = false, isAway = false;
+  /// The activations that are assumed to be offloaded. Hidden: those that are
+  /// not needed again before they can be copied to the host and back.
+  enum class Away { None, Hidden, All };
+  bool canOffload = false;
+  Away away = Away::None;
 };
 
 } // namespace kiln

@@ -107,12 +107,36 @@ TEST(StateLimits, RelaxesByOffloadingActivationsFirst) {
   ASSERT_TRUE(limits.relax());
   EXPECT_TRUE(limits.offloads());
   EXPECT_EQ(capacityOf(limits), 5010);
+  ASSERT_TRUE(limits.relax());
+  EXPECT_TRUE(limits.offloads());
+  EXPECT_EQ(capacityOf(limits), 5010);
   // Then half of the reduction is undone.
   ASSERT_TRUE(limits.relax());
   EXPECT_FALSE(limits.offloads());
   EXPECT_EQ(capacityOf(limits), 5010 + 55);
   EXPECT_FALSE(limits.interpolate(10)) << "the excess of the first arena does "
                                           "not belong to this capacity";
+}
+
+TEST(StateLimits, OffloadsValuesThatAreNeededSoonOnlyIfNothingElseSuffices) {
+  // Between commands 0 and 4, 6 s pass, and the copies of the first value take
+  // 4 s. Between commands 1 and 3, 2 s pass, and the copies of the second value
+  // take 4 s.
+  OffloadModel model;
+  StateProblem &problem = model.states.emplace().problem;
+  problem.seconds = {2, 2, 2, 2, 2};
+  problem.live = {40, 40, 40, 40, 40};
+  problem.outSecondsPerByte = problem.inSecondsPerByte = 0.1;
+  model.problem.items = {{20, 0, 0, 4}, {20, 1, 1, 3}};
+  StateLimits limits = makeLimits(100, /*offloadsActivations=*/true);
+  EXPECT_EQ(limits.problemOf(model).live, problem.live);
+  ASSERT_TRUE(limits.relax());
+  EXPECT_EQ(limits.problemOf(model).live,
+            (std::vector<int64_t>{40, 20, 20, 20, 40}));
+  ASSERT_TRUE(limits.relax());
+  EXPECT_EQ(limits.problemOf(model).live,
+            (std::vector<int64_t>{40, 20, 0, 20, 40}));
+  EXPECT_FALSE(limits.relax());
 }
 
 TEST(StateLimits, CannotRelaxLimitsThatWereNotReduced) {
