@@ -7,7 +7,7 @@
 """matrix.py --kilnc=FILE --model=DIR --work=DIR [--programs=covering|pairs|triples]
             [--page=FILE [--write]] [--target=cuda-emu [--seeds=N]]
 matrix.py --programs=ranks [--first-only] --mpirun=COMMAND ...
-matrix.py --program=TECHNIQUE,TECHNIQUE,... [--program=...] ...
+matrix.py --program="TECHNIQUE + TECHNIQUE + ..." [--program=...] ...
 
 Compiles a model with combinations of techniques and compares the training results:
 
@@ -289,7 +289,7 @@ def parse():
     parser.add_argument("--model", type=pathlib.Path, required=True)
     parser.add_argument("--work", type=pathlib.Path, required=True)
     parser.add_argument("--programs", choices=("covering", "pairs", "triples", "ranks"), default="covering")
-    parser.add_argument("--program", action="append", help="its techniques, separated by commas")
+    parser.add_argument("--program", action="append", help="its techniques, separated by +")
     parser.add_argument("--mpirun", help="starts ranks")
     parser.add_argument("--first-only", action="store_true", help="one program of each mesh")
     parser.add_argument("--first", type=int, default=0, help="program to start with")
@@ -303,7 +303,7 @@ def parse():
 def main():
     args = parse()
     if args.program:
-        programs = [Program(frozenset(names.split(","))) for names in args.program]
+        programs = [Program(frozenset(map(str.strip, names.split("+")))) for names in args.program]
     elif args.programs == "covering":
         programs = covering.covering_programs(SEED, MORE)
     elif args.programs == "ranks":
