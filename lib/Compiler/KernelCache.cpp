@@ -68,8 +68,11 @@ std::string KernelCache::pathOf(StringRef source) const {
 }
 
 std::optional<SmallVector<char, 0>> KernelCache::load(StringRef source) const {
+  // Read the file instead of mapping it: if a mapped file is truncated, reading
+  // it kills the process.
   auto file = MemoryBuffer::getFile(pathOf(source), /*IsText=*/false,
-                                    /*RequiresNullTerminator=*/false);
+                                    /*RequiresNullTerminator=*/false,
+                                    /*IsVolatile=*/true);
   if (!file || (*file)->getBufferSize() <= sizeof(Hash))
     return std::nullopt;
   StringRef contents = (*file)->getBuffer(),
@@ -109,7 +112,8 @@ static Status addLibrary(const void *address, std::string &text) {
   Dl_info library;
   sys::fs::file_status status;
   if (!dladdr(address, &library) || sys::fs::status(library.dli_fname, status))
-    return Status::error("cannot find the libraries of kilnc");
+    return Status::error("cannot find the libraries of kilnc, on which "
+                         "the kernel cache depends; compile without it");
   auto time = status.getLastModificationTime().time_since_epoch().count();
   text += " " + std::to_string(status.getSize()) + " " + std::to_string(time);
   return Status();
@@ -120,7 +124,9 @@ Result<std::string> KernelCache::thisCompiler() {
   auto file = MemoryBuffer::getFile("/proc/self/exe", /*IsText=*/false,
                                     /*RequiresNullTerminator=*/false);
   if (!file)
-    return Status::error("cannot read kilnc: " + file.getError().message());
+    return Status::error("cannot read the file of kilnc, on which the kernel "
+                         "cache depends: " +
+                         file.getError().message() + "; compile without it");
   text += " " + toHex(textOf(hashOf((*file)->getBuffer())));
   auto translate = static_cast<std::unique_ptr<Module> (*)(
       mlir::Operation *, LLVMContext &, StringRef, bool)>(

@@ -41,7 +41,7 @@ struct Unit {
 };
 } // namespace
 
-/// Adds the symbols that the ops in `symbol` refer to.
+/// Adds the functions and tables that the ops in `symbol` refer to, to `used`.
 static void addUses(Operation *symbol, SymbolTable &table,
                     llvm::SetVector<Operation *> &used) {
   symbol->walk([&](Operation *op) {

@@ -23,41 +23,39 @@ using namespace kiln;
 
 namespace {
 
-/// Two equal kernels, which share a table and an internal function, and a third
-/// kernel.
-constexpr const char *kernels = R"(
+/// Returns a kernel that uses a table and an internal function.
+std::string kernelNamed(const std::string &name) {
+  return "llvm.func @" + name + R"((%p: !llvm.ptr) {
+    %x = llvm.load %p : !llvm.ptr -> f64
+    %y = llvm.call @shared(%x) : (f64) -> f64
+    %t = llvm.mlir.addressof @table : !llvm.ptr
+    %i = llvm.load %t : !llvm.ptr -> i32
+    %n = llvm.sitofp %i : i32 to f64
+    %z = llvm.fadd %y, %n : f64
+    llvm.store %z, %p : f64, !llvm.ptr
+    llvm.return
+  }
+)";
+}
+
+/// Returns a module with two equal kernels, and a third kernel.
+std::string makeKernels() {
+  return R"(
   llvm.func @sqrt(f64) -> f64
   llvm.func internal @shared(%x: f64) -> f64 attributes {no_inline} {
     %y = llvm.call @sqrt(%x) : (f64) -> f64
     llvm.return %y : f64
   }
   llvm.mlir.global internal constant @table(dense<[3, 4]> : tensor<2xi32>) : !llvm.array<2 x i32>
-  llvm.func @first(%p: !llvm.ptr) {
-    %x = llvm.load %p : !llvm.ptr -> f64
-    %y = llvm.call @shared(%x) : (f64) -> f64
-    %t = llvm.mlir.addressof @table : !llvm.ptr
-    %i = llvm.load %t : !llvm.ptr -> i32
-    %n = llvm.sitofp %i : i32 to f64
-    %z = llvm.fadd %y, %n : f64
-    llvm.store %z, %p : f64, !llvm.ptr
-    llvm.return
-  }
-  llvm.func @second(%p: !llvm.ptr) {
-    %x = llvm.load %p : !llvm.ptr -> f64
-    %y = llvm.call @shared(%x) : (f64) -> f64
-    %t = llvm.mlir.addressof @table : !llvm.ptr
-    %i = llvm.load %t : !llvm.ptr -> i32
-    %n = llvm.sitofp %i : i32 to f64
-    %z = llvm.fadd %y, %n : f64
-    llvm.store %z, %p : f64, !llvm.ptr
-    llvm.return
-  }
+)" + kernelNamed("first") +
+         kernelNamed("second") + R"(
   llvm.func @third(%p: !llvm.ptr) {
     %c = arith.constant 1.0 : f64
     llvm.store %c, %p : f64, !llvm.ptr
     llvm.return
   }
 )";
+}
 
 class KernelObjectsTest : public testing::Test {
 protected:
@@ -75,7 +73,8 @@ protected:
     return *cache;
   }
   KernelObjects compile(const KernelCache *cache, const char *processor = "") {
-    auto module = mlir::parseSourceString<mlir::ModuleOp>(kernels, &context);
+    auto module =
+        mlir::parseSourceString<mlir::ModuleOp>(makeKernels(), &context);
     auto objects = compileKernels(
         *module, llvm::cantFail(cpu::getProcessor(processor)), cache);
     if (!objects)
@@ -181,7 +180,8 @@ TEST_F(KernelObjectsTest, ADirectoryThatCannotBeWritten) {
   // The directory disappears while the cache is open.
   KernelCache lost = openCache();
   (void)llvm::sys::fs::remove_directories(directory);
-  auto module = mlir::parseSourceString<mlir::ModuleOp>(kernels, &context);
+  auto module =
+      mlir::parseSourceString<mlir::ModuleOp>(makeKernels(), &context);
   auto objects =
       compileKernels(*module, llvm::cantFail(cpu::getProcessor("")), &lost);
   ASSERT_TRUE(bool(objects));
