@@ -95,6 +95,7 @@ add_library(KilnEngine OBJECT
   Engine/SegmentReader.cpp
   Engine/SlotReader.cpp
   Engine/WriteWatch.cpp
+  Engine/WrittenPages.cpp
   Engine/WrittenStates.cpp)
 target_link_libraries(KilnEngine PUBLIC KilnGemm KilnTraining)
 

@@ -56,6 +56,9 @@ void WriteWatch::begin() {
   for (size_t i = 0; i < pages_.size(); ++i)
     std::memcpy(copy_.data() + i * size_t(pageBytes), dataOf(pages_[i]),
                 size_t(pageBytes));
+  for (ArenaKind kind : arenaKinds)
+    if (const Arena &arena = arenas_.of(kind); arena.data())
+      written_[size_t(kind)].emplace(arena.data(), pagesOf(arena) * pageBytes);
 }
 
 /// Returns true if `slot` is live at the command, and the instance of the slot
@@ -182,8 +185,18 @@ void WriteWatch::comparePage(size_t index, size_t command,
 
 void WriteWatch::after(size_t command, const abi::SegmentRun &run) {
   std::vector<Range> allowed = allowedWrites(command, run);
-  for (size_t page = 0; page < pages_.size(); ++page)
-    comparePage(page, command, run, allowed);
+  for (ArenaKind kind : arenaKinds) {
+    if (!written_[size_t(kind)])
+      continue;
+    for (const WrittenPages::Range &range : written_[size_t(kind)]->take()) {
+      auto page = std::lower_bound(pages_.begin(), pages_.end(),
+                                   Page{kind, range.begin / pageBytes});
+      for (; page != pages_.end() && page->arena == kind &&
+             page->begin() < range.end;
+           ++page)
+        comparePage(size_t(page - pages_.begin()), command, run, allowed);
+    }
+  }
 }
 
 } // namespace kiln::runtime

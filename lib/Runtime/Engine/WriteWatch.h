@@ -9,8 +9,8 @@
 // bytes that changed outside the results and the scratch memory of the command.
 // In small arenas, all pages are compared. In large arenas, the pages at the
 // boundaries of slots (where overruns occur) and a uniform sample of the
-// remaining pages are compared. Asynchronous copies must be executed at their
-// starts.
+// remaining pages are compared. Pages that the kernel knows to be unchanged are
+// not compared. Asynchronous copies must be executed at their starts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +19,12 @@
 
 #include "Arena.h"
 #include "CommandObserver.h"
+#include "WrittenPages.h"
+
 #include "kiln/Runtime/Engine/Program.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -37,7 +40,7 @@ public:
   WriteWatch(const ProgramFile &file, const Program &program,
              const Arenas &arenas, int64_t pageBudget);
 
-  /// Copies the selected pages.
+  /// Copies the selected pages, and watches all pages from then on.
   void begin() override;
   void after(size_t command, const abi::SegmentRun &run) override;
 
@@ -86,6 +89,8 @@ private:
   int64_t totalPages_ = 0;
   std::vector<Page> pages_; ///< The selected pages in ascending order.
   std::vector<char> copy_;
+  /// The pages of each arena that commands have written, indexed by ArenaKind.
+  std::optional<WrittenPages> written_[std::size(arenaKinds)];
   std::string violation_;
   int64_t workspaceEnd_ = 0;
 };
