@@ -383,7 +383,8 @@ void BlockRunner::accessShared(const Access &access, const void *frame) {
 }
 
 void BlockRunner::check(const Access &access, MemoryShadow &shadow) {
-  if (uintptr_t(access.address) % accessAlignment(access.bytes))
+  // The alignment is a power of two.
+  if (uintptr_t(access.address) & (accessAlignment(access.bytes) - 1))
     stop(Fault::Kind::Misaligned, access);
   int64_t offset = access.address - shadow.begin();
   if (access.isWrite) {

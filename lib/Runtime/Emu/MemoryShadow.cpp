@@ -14,6 +14,8 @@
 using namespace kiln::runtime::emu;
 
 static constexpr int64_t cellBytes = 4;
+static constexpr uint8_t ones[16] = {1, 1, 1, 1, 1, 1, 1, 1,
+                                     1, 1, 1, 1, 1, 1, 1, 1};
 
 // calloc maps zero pages lazily, so that pages without an access use no memory.
 // The generation of a cell is the number, from 1, of the launch or block that
@@ -26,8 +28,17 @@ MemoryShadow::MemoryShadow(const char *begin, int64_t bytes)
   assert(uintptr_t(begin) % cellBytes == 0 && "cells are aligned");
 }
 
+// Nearly all accesses have 4 or 16 bytes. For a constant number of bytes, the
+// compiler replaces memset and memcmp by one or two instructions.
+
 void MemoryShadow::setInitialised(int64_t offset, int64_t bytes, bool value) {
-  std::memset(&initialised_[offset], value, bytes);
+  uint8_t *begin = &initialised_[offset];
+  if (bytes == 4)
+    std::memset(begin, value, 4);
+  else if (bytes == 16)
+    std::memset(begin, value, 16);
+  else
+    std::memset(begin, value, bytes);
 }
 
 void MemoryShadow::copyInitialised(int64_t to, const MemoryShadow &source,
@@ -37,6 +48,9 @@ void MemoryShadow::copyInitialised(int64_t to, const MemoryShadow &source,
 
 int64_t MemoryShadow::findUninitialised(int64_t offset, int64_t bytes) const {
   const uint8_t *begin = &initialised_[offset];
+  if ((bytes == 4 && std::memcmp(begin, ones, 4) == 0) ||
+      (bytes == 16 && std::memcmp(begin, ones, 16) == 0))
+    return -1;
   const void *found = std::memchr(begin, 0, bytes);
   return found ? offset + (static_cast<const uint8_t *>(found) - begin) : -1;
 }
