@@ -306,8 +306,6 @@ static void addSchedulePasses(OpPassManager &passes,
                               const PipelineOptions &all) {
   ScheduleOptions schedule;
   schedule.maxThreads = all.schedule.maxThreads;
-  schedule.arenaCapacity = all.schedule.arenaCapacity;
-  schedule.arenaEffort = all.schedule.arenaEffort;
   passes.addPass(createSchedule(schedule));
 }
 

@@ -124,6 +124,8 @@ void MemoryPlanner::apply(const Proposal &proposal) {
   applyRecompute(stages, proposal.schedule);
   hoistMaterializations(stages);
   markTransfers(module, proposal);
+  if (proposal.goal == ArenaGoal::Fit)
+    markArenaSearch(module, request.budget);
   trainProgram(module).walk([](RecomputeOp repeated) {
     repeated.walk([](Operation *op) { op->removeAttr(kOffloadAttr); });
   });

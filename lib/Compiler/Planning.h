@@ -120,7 +120,6 @@ private:
   Status searchStates();
   bool isUseless(const Ladder &ladder);
   Status moveFittingStates();
-  Status measureExactly();
   Status refineStates();
   Status boundStates(const LiveCurve &curve);
   int64_t heightOf(const LiveCurve &curve) const {

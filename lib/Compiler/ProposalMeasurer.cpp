@@ -43,7 +43,7 @@ static constexpr int kOffloadRoundsBesideStates = 2;
 static constexpr double kReserveCost = 0.02;
 /// Maximum number of steps of the search for buffer offsets if the goal is
 /// ArenaGoal::Fit.
-static constexpr int64_t kTrialEffort = 100'000'000;
+static constexpr int64_t kFitEffort = 100'000'000;
 
 /// Returns the end of the highest device slot of a scheduled program, as an
 /// offset in the arena.
@@ -104,6 +104,13 @@ void kiln::markTransfers(ModuleOp module, const Proposal &proposal) {
   }
 }
 
+void kiln::markArenaSearch(ModuleOp module, int64_t budget) {
+  auto limits =
+      DenseI64ArrayAttr::get(module.getContext(), {budget, kFitEffort});
+  for (ProgramOp program : module.getOps<ProgramOp>())
+    program->setAttr(kArenaSearchAttr, limits);
+}
+
 ProposalMeasurer::ProposalMeasurer(ModuleOp module, const Machine &machine,
                                    const PlanMemoryOptions &request)
     : module(module), machine(machine), request(request) {
@@ -135,19 +142,13 @@ void ProposalMeasurer::merge(const ProposalMeasurer &copy) {
   }
 }
 
-/// Runs the passes between two points of the pipeline. If the goal is
-/// ArenaGoal::Fit, the search for buffer offsets stops once the arena fits the
-/// budget.
+/// Runs the passes between two points of the pipeline.
 LogicalResult ProposalMeasurer::runPasses(ModuleOp trial, PipelinePoint from,
-                                          PipelinePoint to, ArenaGoal goal) {
+                                          PipelinePoint to) {
   PipelineOptions pipeline;
   pipeline.dispatch.fuse = request.fuse;
   pipeline.dispatch.epilogues = request.epilogues;
   pipeline.schedule.maxThreads = request.maxThreads;
-  if (goal == ArenaGoal::Fit) {
-    pipeline.schedule.arenaCapacity = request.budget;
-    pipeline.schedule.arenaEffort = kTrialEffort;
-  }
   PassManager passes(trial.getContext());
   buildPipeline(passes, pipeline, from, to);
   return passes.run(trial);
@@ -246,13 +247,15 @@ Status ProposalMeasurer::measure(Proposal &proposal, bool keepsAll,
 Result<Choice> ProposalMeasurer::schedule(ModuleOp dispatched,
                                           Proposal &proposal, ArenaGoal goal,
                                           LiveCurve *liveCurve) {
+  if (goal == ArenaGoal::Fit)
+    markArenaSearch(dispatched, request.budget);
   if (failed(runPasses(dispatched, PipelinePoint::Formed,
-                       PipelinePoint::Scheduled, goal)))
+                       PipelinePoint::Scheduled)))
     return Status::error("internal error: a plan could not be scheduled");
   rt::ArenaOp arena = *dispatched.getOps<rt::ArenaOp>().begin();
   proposal.height = arena.getHeight();
   proposal.hostHeight = arena.getHostHeight();
-  proposal.isExact = goal == ArenaGoal::Least;
+  proposal.goal = goal;
   int64_t train = 0, averages = 0;
   for (rt::ProgramOp program : dispatched.getOps<rt::ProgramOp>()) {
     if (program.getKind() == ProgramKind::Sync)
@@ -293,14 +296,6 @@ bool ProposalMeasurer::abandons(double seconds) {
   return true;
 }
 
-Result<Choice> ProposalMeasurer::measureExactly(Proposal &proposal) {
-  auto formed = form(proposal, /*isOffloaded=*/true);
-  if (!formed.ok())
-    return formed.status();
-  markNumbered(**formed, proposal.offload);
-  return schedule(**formed, proposal, ArenaGoal::Least);
-}
-
 Result<OffloadModel> ProposalMeasurer::describe(const Proposal &proposal) {
   auto formed = form(proposal, /*isOffloaded=*/false);
   if (!formed.ok())
@@ -312,12 +307,11 @@ Result<OffloadModel> ProposalMeasurer::describe(const Proposal &proposal) {
   return std::move(*model);
 }
 
-/// Returns the goal of the search for offsets. For a proposal of a large
-/// program with states on the host, it is sufficient to know whether the arena
-/// fits; the exact height is not used.
+/// Returns the goal of the search for offsets. For a large program with states
+/// on the host, minimizing the arena takes long and has no use: the states are
+/// chosen so that they use the whole budget.
 ArenaGoal ProposalMeasurer::goalOf(const Proposal &proposal) const {
-  return isLarge() && !offloadsMost && !isExact && proposal.states &&
-                 proposal.states->any()
+  return isLarge() && !offloadsMost && proposal.states && proposal.states->any()
              ? ArenaGoal::Fit
              : ArenaGoal::Least;
 }

@@ -34,6 +34,12 @@ namespace kiln {
 /// a larger program.
 inline constexpr int64_t kSmallOps = 1600;
 
+/// What the search for the buffer offsets of a proposal looks for.
+enum class ArenaGoal {
+  Fit,  ///< Any arena that fits the budget.
+  Least ///< The lowest arena.
+};
+
 /// A recompute schedule, and the figures measured for the program that results
 /// from it.
 struct Proposal {
@@ -63,7 +69,9 @@ struct Proposal {
   /// The heights of the device arena and of the host arena, in bytes. Until the
   /// proposal is scheduled, `height` exceeds every budget.
   int64_t height = std::numeric_limits<int64_t>::max(), hostHeight = 0;
-  bool isExact = false; ///< True if the heights were minimized.
+  /// What the search for buffer offsets looked for when the proposal was
+  /// scheduled.
+  ArenaGoal goal = ArenaGoal::Least;
   /// True if the proposal was not scheduled, because the states on the device
   /// leave too little memory even if most activations are on the host.
   bool isHopeless = false;
@@ -88,12 +96,6 @@ struct LiveCurve {
   /// Indices of the commands that are launches and GEMMs.
   std::vector<int64_t> computing;
   std::string peak; ///< Name of the command at which the live bytes peak.
-};
-
-/// What the planner needs to know about the arena of a proposal.
-enum class ArenaGoal {
-  Fit,  ///< Whether it fits the budget.
-  Least ///< Its exact height, which is minimized.
 };
 
 /// The outcome of choosing what a proposal stores on the host.
@@ -125,9 +127,6 @@ public:
   /// Chooses again which states are stored on the host, and measures the
   /// proposal unless `effort` is StateEffort::Estimate.
   Result<Choice> chooseStates(Proposal &proposal, StateEffort effort);
-  /// Measures a proposal for a second time, and minimizes the heights of its
-  /// arenas.
-  Result<Choice> measureExactly(Proposal &proposal);
   /// Returns the input of the state planner for a proposal that leaves all
   /// states on the device.
   Result<OffloadModel> describe(const Proposal &proposal);
@@ -162,9 +161,6 @@ public:
   /// request does not allow offloading.
   bool offloadsMost = false;
   int64_t ops = 0; ///< Number of ops of the training program.
-  /// True if the search for buffer offsets minimizes the arena of every
-  /// proposal (ArenaGoal::Least).
-  bool isExact = false;
   /// Seconds of the fastest proposal that fits, or `limit` if that is less.
   double fastest = std::numeric_limits<double>::infinity();
   /// Proposals with a step time of at least `limit` seconds are useless.
@@ -174,8 +170,7 @@ public:
 
 private:
   llvm::LogicalResult runPasses(mlir::ModuleOp trial, PipelinePoint from,
-                                PipelinePoint to,
-                                ArenaGoal goal = ArenaGoal::Least);
+                                PipelinePoint to);
   Result<mlir::OwningOpRef<mlir::ModuleOp>> form(const Proposal &proposal,
                                                  bool isOffloaded);
   Result<Choice> schedule(mlir::ModuleOp dispatched, Proposal &proposal,
@@ -223,6 +218,10 @@ void markTransfers(mlir::ModuleOp module, const Proposal &proposal);
 /// Moves the states that a proposal stores on the host into host memory, and
 /// marks the reads of these states with the prefetch distances of the copies.
 llvm::LogicalResult moveStates(mlir::ModuleOp module, const Proposal &proposal);
+
+/// Makes kiln-schedule search for the buffer offsets of all programs as for a
+/// proposal with ArenaGoal::Fit.
+void markArenaSearch(mlir::ModuleOp module, int64_t budget);
 
 /// Corrects the estimated workspaces of the stages with `curve`, the live bytes
 /// of the scheduled program that recomputes nothing. The positions of its heavy

@@ -232,44 +232,6 @@ Status MemoryPlanner::moveFittingStates() {
   return choice.status();
 }
 
-/// Measures the exact height of the arena of the best proposal. The earlier
-/// search for offsets stopped as soon as the arena was within the budget. The
-/// search that minimizes the height is a different one, so its arena can be
-/// larger and exceed the budget. In that case, chooses the states on the host
-/// again, with exact heights.
-Status MemoryPlanner::measureExactly() {
-  Proposal &exact = others.emplace_back(*best);
-  best = nullptr;
-  auto choice = measurer.measureExactly(exact);
-  if (!choice.ok())
-    return choice.status();
-  if (*choice != Choice::Fits) {
-    measurer.isExact = true;
-    measurer.fastest = std::numeric_limits<double>::infinity();
-    exact.limits->reduce(exact.height - request.budget,
-                         exact.hostHeight - request.hostBudget,
-                         /*delaysCopies=*/true);
-    exact.states.reset();
-    exact.offload.clear();
-    choice = measurer.chooseStates(exact, StateEffort::Refine);
-    if (!choice.ok())
-      return choice.status();
-  }
-  if (*choice == Choice::Fits) {
-    best = &exact;
-    return Status();
-  }
-  // Use one of the plans that need the least memory.
-  if (auto isFeasible = measureLeast(); !isFeasible.ok())
-    return isFeasible.status();
-  forEachProposal([&](const Proposal &proposal) {
-    if (proposal.isExact && fits(proposal) &&
-        (!best || proposal.seconds < best->seconds))
-      best = &proposal;
-  });
-  return Status();
-}
-
 /// Chooses again, with more effort, which states are stored on the host. Does
 /// so for the best proposal, for `rival` (a plan that may be faster but was
 /// only estimated) and, unless the best proposal is close to the lower bound,
@@ -313,5 +275,5 @@ Status MemoryPlanner::refineStates() {
     if (choice == Choice::Fits && proposal->seconds < best->seconds)
       best = proposal;
   measurer.fastest = std::min(measurer.fastest, best->seconds);
-  return measureExactly();
+  return Status();
 }

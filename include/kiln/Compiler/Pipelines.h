@@ -216,17 +216,6 @@ struct SchedulingOptions : mlir::PassPipelineOptions<SchedulingOptions> {
       *this, "max-threads",
       llvm::cl::desc("maximum number of threads of the executable"),
       llvm::cl::init(2)};
-  Option<int64_t> arenaCapacity{
-      *this, "arena-capacity",
-      llvm::cl::desc("the search for the offsets of slots stops once the "
-                     "arena has at most this number of bytes; -1: it minimizes "
-                     "the arena"),
-      llvm::cl::init(-1)};
-  Option<int64_t> arenaEffort{
-      *this, "arena-effort",
-      llvm::cl::desc("maximum number of steps of the search for the offsets of "
-                     "slots, as in kiln-schedule"),
-      llvm::cl::init(300'000'000)};
 };
 
 struct PipelineOptions {

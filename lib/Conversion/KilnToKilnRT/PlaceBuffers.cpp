@@ -15,9 +15,8 @@
 using namespace mlir;
 using namespace kiln;
 
-BufferPlacer::BufferPlacer(ModuleOp module, const TargetBackend &target,
-                           const ScheduleOptions &options)
-    : target(target), options(options), states(module.getOps<StateOp>()) {
+BufferPlacer::BufferPlacer(ModuleOp module, const TargetBackend &target)
+    : target(target), states(module.getOps<StateOp>()) {
   placeStates();
 }
 
@@ -68,8 +67,19 @@ ArenaBuffer BufferPlacer::requestOf(const ProgramPlan &plan, Buffer &buffer) {
   return request;
 }
 
+/// Returns the limits of the search for offsets in a program.
+static ArenaOptions searchOf(ProgramOp program) {
+  ArenaOptions search;
+  if (auto limits =
+          program->getAttrOfType<DenseI64ArrayAttr>(kArenaSearchAttr)) {
+    search.capacity = limits[0];
+    search.effort = static_cast<uint64_t>(limits[1]);
+  }
+  return search;
+}
+
 int64_t BufferPlacer::assignArena(ProgramPlan &plan, MemorySpace memory,
-                                  int64_t capacity) {
+                                  ArenaOptions search) {
   std::vector<ArenaBuffer> requests;
   std::vector<Buffer *> buffers;
   llvm::MapVector<int64_t, std::vector<Buffer *>> owned;
@@ -85,8 +95,8 @@ int64_t BufferPlacer::assignArena(ProgramPlan &plan, MemorySpace memory,
       buffers.push_back(&buffer);
     }
   }
-  ArenaOptions search;
-  search.effort = static_cast<uint64_t>(options.arenaEffort);
+  ArenaOptions least = search;
+  least.capacity = -1;
   ArenaBuffer region;
   region.lower = INT32_MAX;
   for (auto &[owner, ownBuffers] : owned) {
@@ -97,15 +107,16 @@ int64_t BufferPlacer::assignArena(ProgramPlan &plan, MemorySpace memory,
       region.upper = std::max(region.upper, own.back().upper);
       region.alignment = std::max(region.alignment, own.back().alignment);
     }
-    ArenaPlan placed = assignOffsets(own, search);
+    ArenaPlan placed = assignOffsets(own, least);
     for (auto [buffer, offset] : llvm::zip_equal(ownBuffers, placed.offsets))
       buffer->offset = offset;
     region.size = std::max(region.size, placed.height);
   }
   if (!owned.empty())
     requests.push_back(region);
-  if (capacity >= 0)
-    search.capacity = std::max<int64_t>(capacity - stateBytes[memory], 0);
+  if (search.capacity >= 0)
+    search.capacity =
+        std::max<int64_t>(search.capacity - stateBytes[memory], 0);
   ArenaPlan arena = assignOffsets(requests, search);
   for (auto [i, buffer] : llvm::enumerate(buffers))
     buffer->offset = stateBytes[memory] + arena.offsets[i];
@@ -116,8 +127,8 @@ int64_t BufferPlacer::assignArena(ProgramPlan &plan, MemorySpace memory,
 }
 
 int64_t BufferPlacer::placeOnDevice(ProgramPlan &plan) {
-  int64_t height =
-      assignArena(plan, MemorySpace::Device, options.arenaCapacity);
+  ArenaOptions search = searchOf(plan.program);
+  int64_t height = assignArena(plan, MemorySpace::Device, search);
   if (!hasGathers(plan))
     return height;
   // advanceGathers() limits the live bytes, but the arena may be higher than
@@ -141,8 +152,9 @@ int64_t BufferPlacer::placeOnDevice(ProgramPlan &plan) {
       continue;
     // The search stops when the arena fits the capacity. Lower the capacity to
     // `allowed`, because a higher arena would be rejected below.
-    int64_t earlyHeight = assignArena(early, MemorySpace::Device,
-                                      std::min(options.arenaCapacity, allowed));
+    ArenaOptions lower = search;
+    lower.capacity = std::min(search.capacity, allowed);
+    int64_t earlyHeight = assignArena(early, MemorySpace::Device, lower);
     if (earlyHeight > allowed)
       continue;
     plan = std::move(early);
@@ -154,7 +166,8 @@ int64_t BufferPlacer::placeOnDevice(ProgramPlan &plan) {
 BytesOfMemory BufferPlacer::place(ProgramPlan &plan) {
   BytesOfMemory heights;
   heights[MemorySpace::Device] = placeOnDevice(plan);
-  heights[MemorySpace::Host] =
-      assignArena(plan, MemorySpace::Host, /*capacity=*/-1);
+  ArenaOptions search = searchOf(plan.program);
+  search.capacity = -1;
+  heights[MemorySpace::Host] = assignArena(plan, MemorySpace::Host, search);
   return heights;
 }

@@ -26,8 +26,7 @@ using BytesOfMemory =
 /// and are at the bottom of the arena.
 class BufferPlacer {
 public:
-  BufferPlacer(mlir::ModuleOp module, const TargetBackend &target,
-               const ScheduleOptions &options);
+  BufferPlacer(mlir::ModuleOp module, const TargetBackend &target);
 
   /// Assigns offsets to all buffers of a program. Also starts all-gathers of
   /// states earlier in the program if the device has memory for this, see
@@ -46,11 +45,12 @@ private:
   /// Returns the size and the lifetime of a buffer for the search for offsets.
   ArenaBuffer requestOf(const ProgramPlan &plan, Buffer &buffer);
   /// Assigns offsets to all buffers of a program in one memory. Returns the
-  /// height of the arena in bytes. The search for offsets stops as soon as the
-  /// height is at most `capacity` bytes, unless `capacity` is negative. A
-  /// buffer may exist on one rank only, its owner. All such buffers are in one
-  /// region, in which buffers of different owners share bytes.
-  int64_t assignArena(ProgramPlan &plan, MemorySpace memory, int64_t capacity);
+  /// height of the arena in bytes. The capacity of `search` includes the states
+  /// of the module. A buffer may exist on one rank only, its owner. All such
+  /// buffers are in one region, in which buffers of different owners share
+  /// bytes.
+  int64_t assignArena(ProgramPlan &plan, MemorySpace memory,
+                      ArenaOptions search);
   /// Assigns offsets to all buffers of a program on the device. Returns the
   /// height of the arena in bytes. Starts gathers of states earlier if the
   /// arena then does not exceed its previous height, or the height that the
@@ -58,7 +58,6 @@ private:
   int64_t placeOnDevice(ProgramPlan &plan);
 
   const TargetBackend &target;
-  const ScheduleOptions &options;
   llvm::SmallVector<StateOp> states;
   llvm::SmallVector<int64_t> stateOffsets; ///< Indexed by state.
   BytesOfMemory stateBytes = BytesOfMemory(0);

@@ -420,7 +420,7 @@ FailureOr<std::vector<ProgramPlan>> kiln::planPrograms(ModuleOp module,
 }
 
 LogicalResult Scheduler::run() {
-  BufferPlacer placer(module, target, options);
+  BufferPlacer placer(module, target);
   auto plans = ::planPrograms(module, target, placer.getStates(),
                               options.maxThreads, kernels, rowPrograms);
   if (failed(plans))
@@ -451,8 +451,6 @@ struct SchedulePass : kiln::impl::ScheduleBase<SchedulePass> {
     const TargetBackend *target = backendOf(getOperation());
     ScheduleOptions options;
     options.maxThreads = maxThreads;
-    options.arenaCapacity = arenaCapacity;
-    options.arenaEffort = arenaEffort;
     // Check that earlier passes set the grids and tiles that commands require.
     if (!target || failed(verifyLevel(getOperation(), Level::Dispatched)) ||
         failed(Scheduler(getOperation(), *target, options,

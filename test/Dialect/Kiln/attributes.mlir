@@ -136,6 +136,11 @@ kiln.program @gathers() attributes {kiln.gather_height = 4096 : i64, kind = #kil
   kiln.return
 }
 
+// CHECK: kiln.program @limited() attributes {kiln.arena_search = array<i64: 4096, 1000>, kind = #kiln.program_kind<train>}
+kiln.program @limited() attributes {kiln.arena_search = array<i64: 4096, 1000>, kind = #kiln.program_kind<train>} {
+  kiln.return
+}
+
 // Outside of kiln.microbatches, an order is printed with its mnemonic.
 // CHECK: module attributes {user.orders = [#kiln.order<"alternate">, #kiln.order<"all-forward-first">, #kiln.order<"F0 F1 B1 B0">]}
 module attributes {user.orders = [#kiln.order<"alternate">, #kiln.order<"all-forward-first">, #kiln.order<"F0 F1 B1 B0">]} {

@@ -512,3 +512,16 @@ kiln.program @f(%x: tensor<8xf32>) attributes {kind = #kiln.program_kind<forward
   }
   kiln.return
 }
+
+// -----
+
+// expected-error @below {{has 'kiln.arena_search' = array<i64: 4096>, but the value must have two numbers of at least 0, and only a program may have this attribute}}
+kiln.program @f() attributes {kiln.arena_search = array<i64: 4096>, kind = #kiln.program_kind<train>} {
+  kiln.return
+}
+
+// -----
+
+// expected-error @below {{has 'kiln.arena_search' = array<i64: 4096, 1000>, but the value must have two numbers of at least 0, and only a program may have this attribute}}
+module attributes {kiln.arena_search = array<i64: 4096, 1000>} {
+}

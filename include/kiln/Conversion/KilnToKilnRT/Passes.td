@@ -27,11 +27,14 @@ def Schedule : Pass<"kiln-schedule", "::mlir::ModuleOp"> {
 
     All-gathers of states start earlier than in the program where this does not make
     the arena higher, or than the attribute `kiln.gather_height` of the program permits.
+
+    The search for offsets minimizes the height of the arena. The attribute
+    `kiln.arena_search` of a program has two numbers: the search ends once the arena on
+    the device has at most the first number of bytes, and it has at most the second
+    number of steps, of about a nanosecond each.
   }];
   let options = [
     Option<"maxThreads", "max-threads", "int64_t", "2", "number of threads that scratch memory is allocated for">,
-    Option<"arenaCapacity", "arena-capacity", "int64_t", "-1", "the search for offsets stops once the arena has at most this number of bytes; -1: it minimizes the arena">,
-    Option<"arenaEffort", "arena-effort", "int64_t", "300000000", "maximum number of steps of the search for offsets, of about a nanosecond each">,
   ];
   let dependentDialects = ["::kiln::rt::KilnRTDialect"];
 }

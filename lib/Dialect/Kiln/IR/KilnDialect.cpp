@@ -205,8 +205,9 @@ static LogicalResult verifyResidency(Operation *op, Attribute value) {
 ///             for attention)
 ///   program   `kiln.name` (name of a program whose symbol was renamed),
 ///             `kiln.microbatches` (number of micro-batches for which the loss
-///             was split) and `kiln.gather_height` (largest arena, in bytes,
-///             with which kiln-schedule starts all-gathers early)
+///             was split), `kiln.gather_height` (largest arena, in bytes, with
+///             which kiln-schedule starts all-gathers early) and
+///             `kiln.arena_search` (limits of its search for offsets)
 ///   op        `kiln.offload` and, on reads, `kiln.prefetch` (positions of the
 ///             copies that kiln-place-copies inserts), `kiln.layer` and, on
 ///             reads, `kiln.keep` (keeps a copy on the device)
@@ -341,6 +342,14 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
       return success();
     return refuse("the value must be an i64 of at least 0, and only a program "
                   "may have this attribute");
+  }
+  if (attribute.getName() == kArenaSearchAttr) {
+    auto limits = dyn_cast<DenseI64ArrayAttr>(attribute.getValue());
+    if (isa<ProgramOp>(op) && limits && limits.size() == 2 && limits[0] >= 0 &&
+        limits[1] >= 0)
+      return success();
+    return refuse("the value must have two numbers of at least 0, and only a "
+                  "program may have this attribute");
   }
   if (attribute.getName() == kVendorEpiloguesAttr) {
     if (isa<ModuleOp>(op) && isa<UnitAttr>(attribute.getValue()))
