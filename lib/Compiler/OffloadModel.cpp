@@ -354,3 +354,23 @@ OffloadModel::choicesOf(const OffloadSolution &solution) const {
   }
   return choices;
 }
+
+std::vector<OffloadedItem>
+OffloadModel::itemsOf(ArrayRef<OffloadChoice> choices) const {
+  DenseMap<std::pair<int64_t, unsigned>, const OffloadChoice *> byValue;
+  for (const OffloadChoice &choice : choices)
+    byValue[{choice.op, choice.result}] = &choice;
+  std::vector<OffloadedItem> offloaded;
+  for (auto [i, value] : llvm::enumerate(values)) {
+    const OffloadChoice *choice = byValue.lookup({value.op, value.result});
+    if (!choice)
+      continue;
+    const OffloadItem &item = problem.items[i];
+    auto wait = static_cast<int32_t>(item.made + 1 + choice->lag);
+    auto begin = static_cast<int32_t>(item.back - choice->lead);
+    wait = std::clamp(wait, item.left + 1, item.back);
+    offloaded.push_back(
+        {static_cast<int32_t>(i), wait, std::clamp(begin, wait, item.back)});
+  }
+  return offloaded;
+}

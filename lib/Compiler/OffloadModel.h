@@ -115,6 +115,11 @@ public:
   int64_t hostBytes = 0;
 
   std::vector<OffloadChoice> choicesOf(const OffloadSolution &solution) const;
+  /// Returns the items of `problem` that a list of choices offloads, at the
+  /// positions in the list of commands that the choices describe. Leaves out
+  /// values that are not among the items.
+  std::vector<OffloadedItem>
+  itemsOf(llvm::ArrayRef<OffloadChoice> choices) const;
 
 private:
   /// The value that each item of `problem` describes, indexed by item.

@@ -186,6 +186,8 @@ private:
                                int64_t &fragmentation);
   Status regainMemory(const OffloadModel &model, double estimate,
                       int64_t fragmentation, Proposal &proposal);
+  Status refineJointly(const OffloadModel &model, int64_t fragmentation,
+                       Proposal &proposal);
   ArenaGoal goalOf(const Proposal &proposal) const;
   bool canFit(const OffloadModel &model) const;
   Result<Choice> chooseOffload(mlir::ModuleOp dispatched, Proposal &proposal,

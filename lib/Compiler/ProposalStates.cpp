@@ -38,12 +38,31 @@ static constexpr double kWorthRegaining = 0.995;
 /// Maximum number of times that offloadMost() reduces the host memory for
 /// states.
 static constexpr int kHostRounds = 3;
+/// Maximum number of times that states are chosen again for the activations
+/// that a plan offloads.
+static constexpr int kJointRounds = 4;
+/// The states are chosen again only if the last time made the step faster by
+/// this factor.
+static constexpr double kWorthRepeating = 0.995;
 
-StateProblem StateLimits::problemOf(const OffloadModel &model) const {
+StateProblem StateLimits::problemOf(const OffloadModel &model,
+                                    ArrayRef<OffloadChoice> offloaded) const {
   StateProblem problem = model.states->problem;
   problem.capacity = capacity;
   problem.reserve = reserve;
   problem.hostCapacity = hostCapacity;
+  for (auto [index, wait, begin] : model.itemsOf(offloaded)) {
+    const OffloadItem &item = model.problem.items[index];
+    for (int32_t c = wait; c < item.back; ++c)
+      problem.live[c] -= item.bytes;
+    problem.otherCopies.push_back({item.bytes, true, item.left, wait});
+    problem.otherCopies.push_back({item.bytes, false, wait, item.back});
+  }
+  return problem;
+}
+
+StateProblem StateLimits::problemOf(const OffloadModel &model) const {
+  StateProblem problem = problemOf(model, {});
   if (!offloads())
     return problem;
   // Assume that activations that can be offloaded are offloaded, and subtract
@@ -151,8 +170,6 @@ Result<Choice> ProposalMeasurer::measureStates(const StateModel &model,
   bool estimates = effort == StateEffort::Estimate;
   bool offloads = proposal.limits->offloads();
   proposal.seconds = solution.cost.seconds;
-  if (abandons(proposal.seconds))
-    return Choice::Abandoned;
   if (estimates && !offloads)
     return Choice::Fits;
   proposal.offload.clear();
@@ -200,13 +217,19 @@ Result<Choice> ProposalMeasurer::chooseStates(OwningOpRef<ModuleOp> dispatched,
       continue;
     }
     proposal.limits = limits;
+    proposal.seconds = solution.cost.seconds;
+    if (abandons(proposal.seconds))
+      return Choice::Abandoned;
     auto choice = measureStates(*model->states, solution, proposal, effort,
                                 fragmentation);
-    if (choice.ok() && *choice == Choice::Fits && refines)
-      if (Status status = regainMemory(*model, solution.cost.seconds,
-                                       fragmentation, proposal);
-          !status.ok())
+    if (choice.ok() && *choice == Choice::Fits && refines) {
+      Status status =
+          regainMemory(*model, solution.cost.seconds, fragmentation, proposal);
+      if (status.ok())
+        status = refineJointly(*model, fragmentation, proposal);
+      if (!status.ok())
         return status;
+    }
     if (!choice.ok() || *choice != Choice::Exceeds)
       return choice;
     limits.reduce(proposal.height - request.budget,
@@ -249,6 +272,48 @@ Status ProposalMeasurer::regainMemory(const OffloadModel &model,
     } else {
       break;
     }
+  }
+  return Status();
+}
+
+/// Chooses the states of a proposal that fits again, now with the activations
+/// that it offloads: their copies delay copies of states, and only these
+/// activations leave memory to the states. Offloads activations again for the
+/// new choice of states, and replaces the proposal if the result is faster.
+/// `fragmentation` is that of chooseOffload() for the proposal.
+Status ProposalMeasurer::refineJointly(const OffloadModel &model,
+                                       int64_t fragmentation,
+                                       Proposal &proposal) {
+  StateLimits limits = *proposal.limits;
+  std::vector<OffloadChoice> offload = proposal.offload;
+  for (int round = 0; round < kJointRounds && !offload.empty(); ++round) {
+    StateProblem problem = limits.problemOf(model, offload);
+    problem.spread = proposal.spread;
+    problem.movesFitting = proposal.movesFitting;
+    StateSolution solution =
+        solveStates(problem, lastStart, StateEffort::Refine);
+    if (!solution.fits)
+      break;
+    Proposal trial = proposal;
+    trial.limits = limits;
+    int64_t trialFragmentation = fragmentation;
+    auto choice = measureStates(*model.states, solution, trial,
+                                StateEffort::Refine, trialFragmentation);
+    if (!choice.ok())
+      return choice.status();
+    if (trial.seconds >= proposal.seconds)
+      break;
+    offload = trial.offload;
+    if (*choice != Choice::Fits) {
+      limits.reduce(trial.height - request.budget,
+                    trial.hostHeight - request.hostBudget,
+                    /*delaysCopies=*/true);
+      continue;
+    }
+    bool helps = trial.seconds < kWorthRepeating * proposal.seconds;
+    proposal = std::move(trial);
+    if (!helps)
+      break;
   }
   return Status();
 }

@@ -32,6 +32,10 @@ public:
 
   /// Returns the state problem of `model` with these limits.
   StateProblem problemOf(const OffloadModel &model) const;
+  /// Returns the state problem of `model` with these limits if the activations
+  /// in `offloaded` are offloaded, and no others.
+  StateProblem problemOf(const OffloadModel &model,
+                         llvm::ArrayRef<OffloadChoice> offloaded) const;
   bool offloads() const { return away != Away::None; }
 
   /// Relaxes these memory limits. Called if no choice of the states to store on

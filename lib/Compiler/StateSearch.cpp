@@ -29,6 +29,10 @@ static constexpr double kWorthMeasuring = 0.995;
 /// if its estimate is below this factor times the best step time. Refinement
 /// makes a step faster by up to a quarter.
 static constexpr double kWorthRefining = 1.25;
+/// Of the plans that offload activations and the plans that do not, the best
+/// measured plan of the kind that is slower is refined as well if its step time
+/// is below this factor times the best step time.
+static constexpr double kCloseToBest = 1.1;
 /// If the step time of the best plan exceeds this factor times the lower bound,
 /// refineStates() makes two more plans:
 /// - one with Spread::WithinSizes. If fragmentation makes the other plans
@@ -234,8 +238,9 @@ Status MemoryPlanner::moveFittingStates() {
 
 /// Chooses again, with more effort, which states are stored on the host. Does
 /// so for the best proposal, for `rival` (a plan that may be faster but was
-/// only estimated) and, unless the best proposal is close to the lower bound,
-/// for the plans that kFarFromBound describes.
+/// only estimated), for the plan that kCloseToBest describes and, unless the
+/// best proposal is close to the lower bound, for those that kFarFromBound
+/// describes.
 Status MemoryPlanner::refineStates() {
   if (!best->states->any())
     return Status();
@@ -248,6 +253,17 @@ Status MemoryPlanner::refineStates() {
   };
   add(best->cut, best->schedule, best->bound);
   trials.back()->limits = best->limits;
+  const Proposal *other = nullptr;
+  forEachProposal([&](const Proposal &proposal) {
+    if (proposal.limits && fits(proposal) &&
+        proposal.limits->offloads() != best->limits->offloads() &&
+        (!other || proposal.seconds < other->seconds))
+      other = &proposal;
+  });
+  if (other && other->seconds < kCloseToBest * best->seconds) {
+    add(other->cut, other->schedule, other->bound);
+    trials.back()->limits = other->limits;
+  }
   if (rival) {
     Ladder &ladder = *rival->ladder;
     auto plan = ladder.plans->plan(ladder.budget(rival->index));

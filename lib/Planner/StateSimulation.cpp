@@ -238,6 +238,15 @@ void StateSimulation::addGroup(size_t i) {
   events.push_back({update + 1, Phase::Out, copy, -1});
 }
 
+void StateSimulation::addOtherCopies() {
+  for (const OtherCopy &copy : problem.otherCopies) {
+    if (copy.isOut)
+      addCopy(copy.bytes, true, copy.begin, copy.end);
+    else
+      copiesIn.push_back({copy.bytes, copy.end, copy.begin, nullptr});
+  }
+}
+
 /// Chooses the starts of the copies to the device: as late as possible without
 /// making a command wait for a copy. If memory is short, a copy starts even
 /// later, and commands wait for it.
@@ -379,6 +388,7 @@ StateCost StateSimulation::run(const std::vector<StateChoice> &newChoices,
   for (int32_t i : order)
     addGroup(i);
   waitForSent(end, 0);
+  addOtherCopies();
   placeCopiesIn();
   execute();
   std::partial_sum(change.begin(), change.end(), change.begin());

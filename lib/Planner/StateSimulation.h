@@ -75,6 +75,7 @@ private:
   void addGradients();
   void addGroup(size_t i);
   void waitForSent(int32_t position, size_t left);
+  void addOtherCopies();
   void placeCopiesIn();
   void orderEvents();
   void execute();

@@ -67,6 +67,18 @@ struct StateGroup {
   std::vector<std::pair<int32_t, int32_t>> readers;
 };
 
+/// A copy of a value that is not a state, such as an offloaded activation. It
+/// takes time on the link.
+struct OtherCopy {
+  int64_t bytes = 0;
+  bool isOut = false; ///< True if the value is copied to the host.
+  /// The copy to the host starts after command `begin`. The copy to the device
+  /// starts before command `begin` or a later one, and its value adds to
+  /// StateProblem::live from its start until command `end`.
+  int32_t begin = 0;
+  int32_t end = 0; ///< The program waits for the copy before this command.
+};
+
 /// How spreadShares() spreads choices over the groups.
 enum class Spread : uint8_t {
   OverAll,    ///< Evenly over all groups.
@@ -79,6 +91,7 @@ struct StateProblem {
   /// The groups, each of which has one parameter and its other states. Groups
   /// with an update come first, in the order of their updates.
   std::vector<StateGroup> groups;
+  std::vector<OtherCopy> otherCopies;
   int64_t fixedBytes = 0; ///< Bytes of the states that stay on the device.
   /// Seconds per byte of a copy to the host and of a copy to the device.
   double outSecondsPerByte = 0, inSecondsPerByte = 0;

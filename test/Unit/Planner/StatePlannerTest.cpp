@@ -182,6 +182,26 @@ TEST(StatePlanner, GradientOnTheHost) {
   ASSERT_EQ(cost.leads[0].gradient.size(), 2u);
 }
 
+TEST(StatePlanner, CopiesOfOtherValues) {
+  // The copy to the host starts after one second, and takes three.
+  StateProblem problem = makeOneUpdate();
+  problem.otherCopies = {{30, /*isOut=*/true, 0, 2}};
+  StateCost cost = evaluateStates(problem, {{}});
+  EXPECT_DOUBLE_EQ(cost.seconds, 4);
+  EXPECT_EQ(cost.peak, 40);
+  // The gradient is complete after the next command, and its copy waits for the
+  // link. The copies and the update on the host then take 4 + 1 + 3 + 1 seconds.
+  problem.groups.front().gradient = 1;
+  cost = evaluateStates(problem, {{UpdatePlace::Host, false, false}});
+  EXPECT_DOUBLE_EQ(cost.seconds, 9);
+
+  // The copy to the device may start at the beginning.
+  problem.otherCopies = {{20, /*isOut=*/false, 0, 2}};
+  cost = evaluateStates(problem, {{}});
+  EXPECT_DOUBLE_EQ(cost.seconds, 2);
+  EXPECT_EQ(cost.peak, 60);
+}
+
 TEST(StatePlanner, SharesAreSpreadEvenly) {
   std::mt19937_64 random(3);
   for (int round = 0; round < 50; ++round) {
