@@ -120,6 +120,7 @@ private:
   Status searchStates();
   bool isUseless(const Ladder &ladder);
   Status moveFittingStates();
+  std::vector<const Proposal *> findCloseToBest();
   Status refineStates();
   Status boundStates(const LiveCurve &curve);
   int64_t heightOf(const LiveCurve &curve) const {

@@ -29,10 +29,13 @@ static constexpr double kWorthMeasuring = 0.995;
 /// if its estimate is below this factor times the best step time. Refinement
 /// makes a step faster by up to a quarter.
 static constexpr double kWorthRefining = 1.25;
-/// Of the plans that offload activations and the plans that do not, the best
-/// measured plan of the kind that is slower is refined as well if its step time
-/// is below this factor times the best step time.
+/// Measured plans are refined as well if their step times are below
+/// kCloseToBest times the best step time: for a small program, the best
+/// kRefined of them, including the best plan; for a large program, in which
+/// this takes long, only the best of the plans that offload activations and the
+/// best of those that do not.
 static constexpr double kCloseToBest = 1.1;
+static constexpr size_t kRefined = 8;
 /// If the step time of the best plan exceeds this factor times the lower bound,
 /// refineStates() makes two more plans:
 /// - one with Spread::WithinSizes. If fragmentation makes the other plans
@@ -236,9 +239,34 @@ Status MemoryPlanner::moveFittingStates() {
   return choice.status();
 }
 
+/// Returns the measured proposals that kCloseToBest describes, the best first.
+std::vector<const Proposal *> MemoryPlanner::findCloseToBest() {
+  std::vector<const Proposal *> close;
+  forEachProposal([&](const Proposal &proposal) {
+    if (&proposal != best && proposal.limits && fits(proposal) &&
+        proposal.seconds < kCloseToBest * best->seconds)
+      close.push_back(&proposal);
+  });
+  std::stable_sort(close.begin(), close.end(),
+                   [](const Proposal *a, const Proposal *b) {
+                     return a->seconds < b->seconds;
+                   });
+  std::vector<const Proposal *> found = {best};
+  for (const Proposal *proposal : close) {
+    bool isKnown = llvm::any_of(found, [&](const Proposal *other) {
+      return other->offload.empty() == proposal->offload.empty() &&
+             (measurer.isLarge() || (other->cut == proposal->cut &&
+                                     other->schedule == proposal->schedule));
+    });
+    if (!isKnown && found.size() < kRefined)
+      found.push_back(proposal);
+  }
+  return found;
+}
+
 /// Chooses again, with more effort, which states are stored on the host. Does
-/// so for the best proposal, for `rival` (a plan that may be faster but was
-/// only estimated), for the plan that kCloseToBest describes and, unless the
+/// so for the best proposal, for the proposals that kCloseToBest describes, for
+/// `rival` (a plan that may be faster but was only estimated) and, unless the
 /// best proposal is close to the lower bound, for those that kFarFromBound
 /// describes.
 Status MemoryPlanner::refineStates() {
@@ -251,18 +279,9 @@ Status MemoryPlanner::refineStates() {
     trials.back()->schedule = std::move(schedule);
     trials.back()->bound = bound;
   };
-  add(best->cut, best->schedule, best->bound);
-  trials.back()->limits = best->limits;
-  const Proposal *other = nullptr;
-  forEachProposal([&](const Proposal &proposal) {
-    if (proposal.limits && fits(proposal) &&
-        proposal.limits->offloads() != best->limits->offloads() &&
-        (!other || proposal.seconds < other->seconds))
-      other = &proposal;
-  });
-  if (other && other->seconds < kCloseToBest * best->seconds) {
-    add(other->cut, other->schedule, other->bound);
-    trials.back()->limits = other->limits;
+  for (const Proposal *proposal : findCloseToBest()) {
+    add(proposal->cut, proposal->schedule, proposal->bound);
+    trials.back()->limits = proposal->limits;
   }
   if (rival) {
     Ladder &ladder = *rival->ladder;
