@@ -128,20 +128,22 @@ static StateModel describeStates(ProgramOp train, const OffloadProblem &problem,
         llvm::alignTo(bytesOf(type), target.getAlignment(slotClass)));
   };
   llvm::DenseSet<StringAttr> grouped;
+  DenseMap<StringAttr, SmallVector<ReadOp, 1>> reads;
+  for (ReadOp read : train.getBlock().getOps<ReadOp>())
+    reads[read.getStateAttr().getAttr()].push_back(read);
   auto addReaders = [&](StateGroup &group, StateOp state) {
-    for (ReadOp read : train.getBlock().getOps<ReadOp>())
-      if (read.getStateAttr().getAttr() == state.getSymNameAttr())
-        for (ArrayRef<Reader> readers : readerGroups(read, order)) {
-          SmallVector<int32_t> positions;
-          for (const Reader &reader : readers)
-            if (int64_t position =
-                    order.readingPosition(reader.operand->getOwner());
-                position != group.update && position < order.size() &&
-                !isa<TakeShardOp>(reader.operand->getOwner()))
-              positions.push_back(static_cast<int32_t>(position));
-          if (!positions.empty())
-            group.readers.emplace_back(positions.front(), positions.back());
-        }
+    for (ReadOp read : reads.lookup(state.getSymNameAttr()))
+      for (ArrayRef<Reader> readers : readerGroups(read, order)) {
+        SmallVector<int32_t> positions;
+        for (const Reader &reader : readers)
+          if (int64_t position =
+                  order.readingPosition(reader.operand->getOwner());
+              position != group.update && position < order.size() &&
+              !isa<TakeShardOp>(reader.operand->getOwner()))
+            positions.push_back(static_cast<int32_t>(position));
+        if (!positions.empty())
+          group.readers.emplace_back(positions.front(), positions.back());
+      }
     group.parameterBytes = bytesIn(state.getType(), rt::SlotClass::Parameter);
     grouped.insert(state.getSymNameAttr());
     model.parameters.push_back(state.getSymNameAttr());
