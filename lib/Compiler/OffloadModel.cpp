@@ -357,22 +357,15 @@ OffloadModel::choicesOf(const OffloadSolution &solution) const {
   return choices;
 }
 
-std::vector<OffloadedItem>
+std::vector<std::pair<size_t, int32_t>>
 OffloadModel::itemsOf(ArrayRef<OffloadChoice> choices) const {
   DenseMap<std::pair<int64_t, unsigned>, const OffloadChoice *> byValue;
   for (const OffloadChoice &choice : choices)
     byValue[{choice.op, choice.result}] = &choice;
-  std::vector<OffloadedItem> offloaded;
-  for (auto [i, value] : llvm::enumerate(values)) {
-    const OffloadChoice *choice = byValue.lookup({value.op, value.result});
-    if (!choice)
-      continue;
-    const OffloadItem &item = problem.items[i];
-    auto wait = static_cast<int32_t>(item.made + 1 + choice->lag);
-    auto begin = static_cast<int32_t>(item.back - choice->lead);
-    wait = std::clamp(wait, item.left + 1, item.back);
-    offloaded.push_back(
-        {static_cast<int32_t>(i), wait, std::clamp(begin, wait, item.back)});
-  }
+  std::vector<std::pair<size_t, int32_t>> offloaded;
+  for (auto [i, value] : llvm::enumerate(values))
+    if (const OffloadChoice *choice = byValue.lookup({value.op, value.result}))
+      offloaded.emplace_back(
+          i, static_cast<int32_t>(problem.items[i].made + 1 + choice->lag));
   return offloaded;
 }

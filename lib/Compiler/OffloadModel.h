@@ -115,10 +115,10 @@ public:
   int64_t hostBytes = 0;
 
   std::vector<OffloadChoice> choicesOf(const OffloadSolution &solution) const;
-  /// Returns the items of `problem` that a list of choices offloads, at the
-  /// positions in the list of commands that the choices describe. Leaves out
-  /// values that are not among the items.
-  std::vector<OffloadedItem>
+  /// Returns the indices of the items of `problem` that a list of choices
+  /// offloads, each with the command before which the program waits for the
+  /// copy to the host. Leaves out values that are not among the items.
+  std::vector<std::pair<size_t, int32_t>>
   itemsOf(llvm::ArrayRef<OffloadChoice> choices) const;
 
 private:

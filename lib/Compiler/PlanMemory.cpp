@@ -110,6 +110,9 @@ Status PlanMemoryPass::plan() {
   Result<Machine> figures = findMachine();
   if (!figures.ok())
     return figures.status();
+  // Remove the limits of an earlier plan, which this plan was not made for.
+  for (ProgramOp program : module.getOps<ProgramOp>())
+    program->removeAttr(kArenaSearchAttr);
   PlanMemoryOptions request;
   request.budget = budget;
   request.hostBudget = hostBudget;

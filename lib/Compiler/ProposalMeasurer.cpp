@@ -231,7 +231,7 @@ Status ProposalMeasurer::measure(Proposal &proposal, bool keepsAll,
   if (!formed.ok())
     return formed.status();
   if (!choosesStates && !offloads)
-    return schedule(**formed, proposal, ArenaGoal::Least, liveCurve).status();
+    return schedule(**formed, proposal, goalOf(proposal), liveCurve).status();
   int64_t fragmentation = 0;
   auto choice =
       choosesStates

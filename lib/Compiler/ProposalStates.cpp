@@ -41,9 +41,18 @@ static constexpr int kHostRounds = 3;
 /// Maximum number of times that states are chosen again for the activations
 /// that a plan offloads.
 static constexpr int kJointRounds = 4;
-/// The states are chosen again only if the last time made the step faster by
-/// this factor.
+/// After a choice that fits, the states are chosen once more only if the step
+/// time is below this factor times the previous one.
 static constexpr double kWorthRepeating = 0.995;
+
+/// Returns the commands that complete gradients. The ops of the loss compute
+/// some gradients in the forward pass, but the state planner accounts for them.
+static llvm::SmallDenseSet<int32_t> completersOf(const StateProblem &problem) {
+  llvm::SmallDenseSet<int32_t> gradients;
+  for (const StateGroup &group : problem.groups)
+    gradients.insert(group.gradient);
+  return gradients;
+}
 
 StateProblem StateLimits::problemOf(const OffloadModel &model,
                                     ArrayRef<OffloadChoice> offloaded) const {
@@ -51,11 +60,15 @@ StateProblem StateLimits::problemOf(const OffloadModel &model,
   problem.capacity = capacity;
   problem.reserve = reserve;
   problem.hostCapacity = hostCapacity;
-  for (auto [index, wait, begin] : model.itemsOf(offloaded)) {
+  llvm::SmallDenseSet<int32_t> gradients = completersOf(problem);
+  for (auto [index, wait] : model.itemsOf(offloaded)) {
     const OffloadItem &item = model.problem.items[index];
+    // A value that is needed again before it has left the device is not copied.
+    if (gradients.contains(item.made) || wait <= item.left || wait >= item.back)
+      continue;
     for (int32_t c = wait; c < item.back; ++c)
       problem.live[c] -= item.bytes;
-    problem.otherCopies.push_back({item.bytes, true, item.left, wait});
+    problem.otherCopies.push_back({item.bytes, true, item.made, wait});
     problem.otherCopies.push_back({item.bytes, false, wait, item.back});
   }
   return problem;
@@ -66,14 +79,11 @@ StateProblem StateLimits::problemOf(const OffloadModel &model) const {
   if (!offloads())
     return problem;
   // Assume that activations that can be offloaded are offloaded, and subtract
-  // their bytes. Gradients are not activations, although the ops of the loss
-  // compute some of them in the forward pass. Unless the other activations do
-  // not suffice, exclude values that are needed again before they could be
-  // copied to the host and back, such as the sums of a gradient over the parts
-  // of the loss: commands would wait for both copies.
-  llvm::SmallDenseSet<int32_t> gradients;
-  for (const StateGroup &group : problem.groups)
-    gradients.insert(group.gradient);
+  // their bytes. Unless the other activations do not suffice, exclude values
+  // that are needed again before they could be copied to the host and back,
+  // such as the sums of a gradient over the parts of the loss: commands would
+  // wait for both copies.
+  llvm::SmallDenseSet<int32_t> gradients = completersOf(problem);
   std::vector<double> begins(problem.seconds.size() + 1, 0);
   std::partial_sum(problem.seconds.begin(), problem.seconds.end(),
                    begins.begin() + 1);
@@ -89,11 +99,9 @@ StateProblem StateLimits::problemOf(const OffloadModel &model) const {
   return problem;
 }
 
-/// Returns the state problem of a proposal with the given limits.
-static StateProblem problemOf(const Proposal &proposal,
-                              const StateLimits &limits,
-                              const OffloadModel &model) {
-  StateProblem problem = limits.problemOf(model);
+/// Returns `problem` with the options of a proposal.
+static StateProblem withOptions(const Proposal &proposal,
+                                StateProblem problem) {
   problem.spread = proposal.spread;
   problem.movesFitting = proposal.movesFitting;
   return problem;
@@ -208,7 +216,7 @@ Result<Choice> ProposalMeasurer::chooseStates(OwningOpRef<ModuleOp> dispatched,
   int rounds = effort == StateEffort::Estimate ? kEstimateRounds : kStateRounds;
   int64_t fragmentation = 0;
   for (int round = 0; round < rounds; ++round) {
-    StateProblem problem = problemOf(proposal, limits, *model);
+    StateProblem problem = withOptions(proposal, limits.problemOf(*model));
     StateSolution solution = solveStates(
         problem, refines && round == 0 ? std::nullopt : lastStart, effort);
     if (!solution.fits) {
@@ -217,9 +225,10 @@ Result<Choice> ProposalMeasurer::chooseStates(OwningOpRef<ModuleOp> dispatched,
       continue;
     }
     proposal.limits = limits;
-    proposal.seconds = solution.cost.seconds;
-    if (abandons(proposal.seconds))
+    if (abandons(solution.cost.seconds)) {
+      proposal.seconds = solution.cost.seconds;
       return Choice::Abandoned;
+    }
     auto choice = measureStates(*model->states, solution, proposal, effort,
                                 fragmentation);
     if (choice.ok() && *choice == Choice::Fits && refines) {
@@ -252,7 +261,7 @@ Status ProposalMeasurer::regainMemory(const OffloadModel &model,
         proposal.limits->interpolate(request.budget - proposal.height);
     if (!larger)
       break;
-    StateProblem problem = problemOf(proposal, *larger, model);
+    StateProblem problem = withOptions(proposal, larger->problemOf(model));
     StateSolution solution =
         solveStates(problem, lastStart, StateEffort::Refine);
     if (!solution.fits || solution.cost.seconds > kWorthRegaining * estimate)
@@ -287,9 +296,8 @@ Status ProposalMeasurer::refineJointly(const OffloadModel &model,
   StateLimits limits = *proposal.limits;
   std::vector<OffloadChoice> offload = proposal.offload;
   for (int round = 0; round < kJointRounds && !offload.empty(); ++round) {
-    StateProblem problem = limits.problemOf(model, offload);
-    problem.spread = proposal.spread;
-    problem.movesFitting = proposal.movesFitting;
+    StateProblem problem =
+        withOptions(proposal, limits.problemOf(model, offload));
     StateSolution solution =
         solveStates(problem, lastStart, StateEffort::Refine);
     if (!solution.fits)
@@ -301,10 +309,15 @@ Status ProposalMeasurer::refineJointly(const OffloadModel &model,
                                 StateEffort::Refine, trialFragmentation);
     if (!choice.ok())
       return choice.status();
-    if (trial.seconds >= proposal.seconds)
+    // If no activations could be chosen, the program was not scheduled, and
+    // `trial.seconds` is an estimate.
+    bool isMeasured = !trial.offload.empty();
+    if (*choice == Choice::Abandoned ||
+        (isMeasured && trial.seconds >= proposal.seconds))
       break;
-    offload = trial.offload;
-    if (*choice != Choice::Fits) {
+    if (isMeasured)
+      offload = trial.offload;
+    if (*choice == Choice::Exceeds) {
       limits.reduce(trial.height - request.budget,
                     trial.hostHeight - request.hostBudget,
                     /*delaysCopies=*/true);

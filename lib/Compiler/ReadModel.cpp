@@ -123,6 +123,9 @@ Status Compilation::readModelFile() {
   (*module)->removeAttr(kTargetAttr);
   (*module)->removeAttr(kAttentionAttr);
   (*module)->removeAttr(kVendorEpiloguesAttr);
+  for (ProgramOp program : module->getOps<ProgramOp>())
+    for (StringRef name : {kGatherHeightAttr, kArenaSearchAttr})
+      program->removeAttr(name);
   // Verify the program before reading shapes from it.
   if (failed(verifyLevel(*module, Level::Forward)))
     return Status::badInput("model '" + options.model + "': " + diagnostics);

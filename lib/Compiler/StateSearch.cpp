@@ -293,8 +293,10 @@ Status MemoryPlanner::refineStates() {
       })) {
     add(best->cut, best->schedule, best->bound);
     trials.back()->spread = Spread::WithinSizes;
-    StageChain stages(trainProgram(module), StageCut::Everywhere);
-    add(StageCut::Everywhere, *namedSchedule("full", stages), leastSeconds());
+    if (choosesRecompute(request)) {
+      StageChain stages(trainProgram(module), StageCut::Everywhere);
+      add(StageCut::Everywhere, *namedSchedule("full", stages), leastSeconds());
+    }
   }
   std::vector<Choice> choices(trials.size(), Choice::Exceeds);
   Status status =

@@ -240,10 +240,13 @@ void StateSimulation::addGroup(size_t i) {
 
 void StateSimulation::addOtherCopies() {
   for (const OtherCopy &copy : problem.otherCopies) {
-    if (copy.isOut)
+    if (copy.isOut) {
       addCopy(copy.bytes, true, copy.begin, copy.end);
-    else
+      hostChange[copy.begin] += copy.bytes;
+    } else {
       copiesIn.push_back({copy.bytes, copy.end, copy.begin, nullptr});
+      hostChange[copy.end] -= copy.bytes;
+    }
   }
 }
 

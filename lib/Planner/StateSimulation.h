@@ -53,7 +53,7 @@ private:
     bool isOut = false;
     double done = 0;
   };
-  /// A copy of a state or a gradient to the device.
+  /// A copy of a state, a gradient or another value (OtherCopy) to the device.
   struct CopyIn {
     int64_t bytes = 0;
     int32_t need = 0;     ///< The first command that reads it.
@@ -101,7 +101,8 @@ private:
   /// True if an update on the device sends results to the host.
   bool returnsSome = false;
   /// At each command, `change` is the change of the live bytes on the device,
-  /// and `hostChange` is the change of the bytes of gradients on the host.
+  /// and `hostChange` is the change of the bytes of gradients and other values
+  /// on the host.
   std::vector<int64_t> change, hostChange;
   std::vector<Copy> copies;
   std::vector<CopyIn> copiesIn;

@@ -88,7 +88,7 @@ class Explorer {
 public:
   Explorer(ModuleOp module, const Machine &machine)
       : module(module), machine(machine) {
-    // Only the greedy orders of buffers are tried in the arenas.
+    // Only the first greedy order of buffers is tried in the arenas.
     auto greedy = DenseI64ArrayAttr::get(module.getContext(), {0, 0});
     for (ProgramOp program : module.getOps<ProgramOp>())
       program->setAttr(kArenaSearchAttr, greedy);

@@ -54,7 +54,7 @@ struct ArenaOptions {
   /// `capacity` is -1, the search minimizes the height.
   int64_t capacity = -1;
   /// Upper limit on the number of elementary steps of the search. A step takes
-  /// about a nanosecond. With 0, only the greedy orders are tried.
+  /// about a nanosecond. With 0, only the first greedy order is tried.
   uint64_t effort = 300'000'000;
 };
 

@@ -68,7 +68,8 @@ struct StateGroup {
 };
 
 /// A copy of a value that is not a state, such as an offloaded activation. It
-/// takes time on the link.
+/// takes time on the link. The value takes memory on the host from the start of
+/// its copy to the host until the end of its copy to the device.
 struct OtherCopy {
   int64_t bytes = 0;
   bool isOut = false; ///< True if the value is copied to the host.

@@ -56,6 +56,10 @@ void WriteWatch::begin() {
   for (size_t i = 0; i < pages_.size(); ++i)
     std::memcpy(copy_.data() + i * size_t(pageBytes), dataOf(pages_[i]),
                 size_t(pageBytes));
+  // The first write to a protected page takes about as long as four comparisons
+  // of a page, so do not watch arenas of which only a sample is compared.
+  if (watchedPages() < totalPages())
+    return;
   for (ArenaKind kind : arenaKinds)
     if (const Arena &arena = arenas_.of(kind); arena.data())
       written_[size_t(kind)].emplace(arena.data(), pagesOf(arena) * pageBytes);
@@ -186,9 +190,10 @@ void WriteWatch::comparePage(size_t index, size_t command,
 void WriteWatch::after(size_t command, const abi::SegmentRun &run) {
   std::vector<Range> allowed = allowedWrites(command, run);
   for (ArenaKind kind : arenaKinds) {
-    if (!written_[size_t(kind)])
-      continue;
-    for (const WrittenPages::Range &range : written_[size_t(kind)]->take()) {
+    std::vector<WrittenPages::Range> written = {{0, INT64_MAX}};
+    if (written_[size_t(kind)])
+      written = written_[size_t(kind)]->take();
+    for (const WrittenPages::Range &range : written) {
       auto page = std::lower_bound(pages_.begin(), pages_.end(),
                                    Page{kind, range.begin / pageBytes});
       for (; page != pages_.end() && page->arena == kind &&

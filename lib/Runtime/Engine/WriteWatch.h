@@ -9,8 +9,9 @@
 // bytes that changed outside the results and the scratch memory of the command.
 // In small arenas, all pages are compared. In large arenas, the pages at the
 // boundaries of slots (where overruns occur) and a uniform sample of the
-// remaining pages are compared. Pages that the kernel knows to be unchanged are
-// not compared. Asynchronous copies must be executed at their starts.
+// remaining pages are compared. If all pages would be compared, those that the
+// kernel knows to be unchanged are left out. Asynchronous copies must be
+// executed at their starts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +41,7 @@ public:
   WriteWatch(const ProgramFile &file, const Program &program,
              const Arenas &arenas, int64_t pageBudget);
 
-  /// Copies the selected pages, and watches all pages from then on.
+  /// Copies the selected pages.
   void begin() override;
   void after(size_t command, const abi::SegmentRun &run) override;
 
@@ -90,6 +91,7 @@ private:
   std::vector<Page> pages_; ///< The selected pages in ascending order.
   std::vector<char> copy_;
   /// The pages of each arena that commands have written, indexed by ArenaKind.
+  /// Empty if only a sample of the pages is compared.
   std::optional<WrittenPages> written_[std::size(arenaKinds)];
   std::string violation_;
   int64_t workspaceEnd_ = 0;

@@ -10,7 +10,7 @@
 // kernel removes the protection at the first write, and reports the pages
 // without protection (asynchronous write protection of userfaultfd and the
 // ioctl PAGEMAP_SCAN, since Linux 6.7). Writes by system calls, such as read(),
-// are found, too.
+// are found, too. Writes of devices to memory that was pinned before are not.
 //
 //===----------------------------------------------------------------------===//
 

@@ -522,6 +522,20 @@ kiln.program @f() attributes {kiln.arena_search = array<i64: 4096>, kind = #kiln
 
 // -----
 
+// expected-error @below {{has 'kiln.arena_search' = array<i64: 4096, -1>, but the value must have two numbers of at least 0, and only a program may have this attribute}}
+kiln.program @f() attributes {kiln.arena_search = array<i64: 4096, -1>, kind = #kiln.program_kind<train>} {
+  kiln.return
+}
+
+// -----
+
+// expected-error @below {{has 'kiln.arena_search' = 4096 : i64, but the value must have two numbers of at least 0, and only a program may have this attribute}}
+kiln.program @f() attributes {kiln.arena_search = 4096, kind = #kiln.program_kind<train>} {
+  kiln.return
+}
+
+// -----
+
 // expected-error @below {{has 'kiln.arena_search' = array<i64: 4096, 1000>, but the value must have two numbers of at least 0, and only a program may have this attribute}}
 module attributes {kiln.arena_search = array<i64: 4096, 1000>} {
 }

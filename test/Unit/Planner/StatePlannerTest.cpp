@@ -190,10 +190,13 @@ TEST(StatePlanner, CopiesOfOtherValues) {
   EXPECT_DOUBLE_EQ(cost.seconds, 4);
   EXPECT_EQ(cost.peak, 40);
   // The gradient is complete after the next command, and its copy waits for the
-  // link. The copies and the update on the host then take 4 + 1 + 3 + 1 seconds.
+  // link. The copies and the update on the host then take 4 + 1 + 3 + 1
+  // seconds. On the host, the other value is beside the gradient, the parameter
+  // and its moments.
   problem.groups.front().gradient = 1;
   cost = evaluateStates(problem, {{UpdatePlace::Host, false, false}});
   EXPECT_DOUBLE_EQ(cost.seconds, 9);
+  EXPECT_EQ(cost.hostPeak, 70);
 
   // The copy to the device may start at the beginning.
   problem.otherCopies = {{20, /*isOut=*/false, 0, 2}};

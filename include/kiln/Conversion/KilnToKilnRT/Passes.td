@@ -28,10 +28,10 @@ def Schedule : Pass<"kiln-schedule", "::mlir::ModuleOp"> {
     All-gathers of states start earlier than in the program where this does not make
     the arena higher, or than the attribute `kiln.gather_height` of the program permits.
 
-    The search for offsets minimizes the height of the arena. The attribute
-    `kiln.arena_search` of a program has two numbers: the search ends once the arena on
-    the device has at most the first number of bytes, and it has at most the second
-    number of steps, of about a nanosecond each.
+    The search for offsets minimizes the height of the arena. With the attribute
+    `kiln.arena_search` of a program, [capacity, effort], the search on the device ends
+    once the arena has at most `capacity` bytes, and each search, on the device and on
+    the host, has at most `effort` steps, of about a nanosecond each.
   }];
   let options = [
     Option<"maxThreads", "max-threads", "int64_t", "2", "number of threads that scratch memory is allocated for">,
