@@ -161,11 +161,12 @@ inline constexpr llvm::StringLiteral kKeepAttr = "kiln.keep";
 /// as long as the arena has at most this number of bytes. Without the
 /// attribute, all-gathers do not start so early that the arena grows.
 inline constexpr llvm::StringLiteral kGatherHeightAttr = "kiln.gather_height";
-/// Attribute of a program with two numbers: the searches of kiln-schedule for
-/// the offsets of buffers have at most `effort` steps each (ArenaOptions), and
-/// the search for the device ends once the arena has at most `capacity` bytes.
-/// Without the attribute, kiln-schedule minimizes the height of the arena.
-/// kiln-plan-memory sets [capacity, effort] if its plan was measured with them.
+/// Attribute [capacity, effort] of a program: the search of kiln-schedule for
+/// the offsets of buffers on the device ends once the arena has at most
+/// `capacity` bytes, and each of its searches, on the device and on the host,
+/// has at most `effort` steps (see ArenaOptions). Without the attribute,
+/// kiln-schedule minimizes the height of the arena. kiln-plan-memory sets the
+/// attribute if its plan was measured with these limits.
 inline constexpr llvm::StringLiteral kArenaSearchAttr = "kiln.arena_search";
 
 /// Attribute of a state (#kiln.residency): where the state is stored and
