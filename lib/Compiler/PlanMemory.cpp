@@ -110,7 +110,8 @@ Status PlanMemoryPass::plan() {
   Result<Machine> figures = findMachine();
   if (!figures.ok())
     return figures.status();
-  // Remove the limits of an earlier plan, which this plan was not made for.
+  // Remove the limits that an earlier run of this pass has set. They do not
+  // apply to the new plan.
   for (ProgramOp program : module.getOps<ProgramOp>())
     program->removeAttr(kArenaSearchAttr);
   PlanMemoryOptions request;

@@ -285,10 +285,11 @@ Status ProposalMeasurer::regainMemory(const OffloadModel &model,
   return Status();
 }
 
-/// Chooses the states of a proposal that fits again, now with the activations
-/// that it offloads: their copies delay copies of states, and only these
-/// activations leave memory to the states. Offloads activations again for the
-/// new choice of states, and replaces the proposal if the result is faster.
+/// Chooses again which states of a proposal that fits are stored on the host.
+/// The choice takes into account the activations that the proposal offloads:
+/// their copies delay copies of states, and states can use their memory. Then
+/// chooses again which activations are offloaded, and replaces the proposal if
+/// the result is faster. Repeats both steps.
 /// `fragmentation` is that of chooseOffload() for the proposal.
 Status ProposalMeasurer::refineJointly(const OffloadModel &model,
                                        int64_t fragmentation,

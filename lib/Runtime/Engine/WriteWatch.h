@@ -9,9 +9,9 @@
 // bytes that changed outside the results and the scratch memory of the command.
 // In small arenas, all pages are compared. In large arenas, the pages at the
 // boundaries of slots (where overruns occur) and a uniform sample of the
-// remaining pages are compared. If all pages would be compared, those that the
-// kernel knows to be unchanged are left out. Asynchronous copies must be
-// executed at their starts.
+// remaining pages are compared. In small arenas, the kernel reports which pages
+// were written, and the other pages are not compared. Asynchronous copies must
+// be executed at their starts.
 //
 //===----------------------------------------------------------------------===//
 

@@ -52,8 +52,8 @@ protected:
                                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {}
   ~WrittenPagesTest() override { munmap(memory, pageCount * pageBytes); }
 
-  /// Requires that take() returns the pages in `expected` and, if it is exact,
-  /// no others.
+  /// Requires that take() returns the pages in `expected`, or all pages if the
+  /// kernel cannot tell which pages were written.
   static void expectTaken(WrittenPages &watch,
                           const std::set<int64_t> &expected) {
     std::set<int64_t> found;
@@ -105,7 +105,7 @@ TEST_F(WrittenPagesTest, FindsWritesOfSystemCalls) {
   expectTaken(watch, {9, 10});
 }
 
-// More ranges than one call of the kernel returns.
+// There are more ranges of written pages than one call of the kernel returns.
 TEST_F(WrittenPagesTest, FindsManyRanges) {
   ASSERT_NE(memory, MAP_FAILED);
   WrittenPages watch(memory, pageCount * pageBytes);
