@@ -30,19 +30,44 @@ static constexpr std::array<std::pair<const char *, const char *>, 11>
                    {"sse3", "pni"},
                    {"x87", "fpu"}}};
 
-/// Returns true for extensions that kernels may use and some CPUs lack: vector,
-/// matrix and bit manipulation instructions. All other features are not
-/// checked, because Linux does not list all of LLVM's features. Names that
-/// begin with avx10 are not checked either, because they only imply AVX-512
-/// extensions that LLVM also lists individually.
+/// Returns true for the vector, matrix and bit manipulation instructions that
+/// /proc/cpuinfo lists for every CPU that has them. Other features cannot be
+/// checked: Linux does not list, for example, AMX-FP16, AVX-IFMA and
+/// AVX-VNNI-INT8.
 static bool isChecked(const std::string &name) {
-  if (name.rfind("avx10", 0) == 0)
-    return false;
-  static constexpr std::array<const char *, 9> prefixes = {
-      "avx", "sse", "ssse", "fma", "f16c", "bmi", "amx", "lzcnt", "popcnt"};
-  return std::any_of(prefixes.begin(), prefixes.end(), [&](const char *prefix) {
-    return name.rfind(prefix, 0) == 0;
-  });
+  static const std::set<std::string> listed = {"sse",
+                                               "sse2",
+                                               "sse3",
+                                               "ssse3",
+                                               "sse41",
+                                               "sse42",
+                                               "avx",
+                                               "avx2",
+                                               "fma",
+                                               "f16c",
+                                               "bmi",
+                                               "bmi2",
+                                               "lzcnt",
+                                               "popcnt",
+                                               "avx512f",
+                                               "avx512bw",
+                                               "avx512cd",
+                                               "avx512dq",
+                                               "avx512vl",
+                                               "avx512ifma",
+                                               "avx512vbmi",
+                                               "avx512vbmi2",
+                                               "avx512vnni",
+                                               "avx512bitalg",
+                                               "avx512vpopcntdq",
+                                               "avx512bf16",
+                                               "avx512fp16",
+                                               "avx512vp2intersect",
+                                               "avxvnni",
+                                               "amxtile",
+                                               "amxint8",
+                                               "amxbf16"};
+  return listed.count(name) > 0;
 }
 
 static std::string withoutPunctuation(std::string name) {

@@ -45,6 +45,11 @@ TEST(CpuFeaturesTest, NamesWhatIsMissing) {
 TEST(CpuFeaturesTest, SkipsFeaturesThatAreOffOrNotListedByLinux) {
   EXPECT_TRUE(
       checkCpuFeatures(target({"-avx512f", "64bit", "kl"}), cpuinfo).ok());
+  // LLVM lists these for Granite Rapids and Sierra Forest.
+  EXPECT_TRUE(checkCpuFeatures(target({"amx-fp16", "avxifma", "avxvnniint8",
+                                       "avxneconvert", "avx10.1-512"}),
+                               cpuinfo)
+                  .ok());
 }
 
 TEST(CpuFeaturesTest, RefusesNothingItCannotCheck) {
