@@ -246,10 +246,11 @@ std::vector<double> Section::cube(const char *key, std::size_t a, std::size_t b,
   const json *value = find(key, expected);
   if (!value)
     return {};
-  // The value is either a list of numbers, which is read as a cube of 1 x 1 x c
-  // numbers, or a cube, given as lists nested three deep.
-  int levels =
-      value->is_array() && !value->empty() && (*value)[0].is_array() ? 3 : 1;
+  // The value is a cube, given as lists nested three deep. A cube of 1 x 1 x c
+  // numbers may also be a list of numbers.
+  bool isNested =
+      value->is_array() && !value->empty() && (*value)[0].is_array();
+  int levels = isNested || a > 1 || b > 1 ? 3 : 1;
   auto read = [&](auto &self, const json &node, int level,
                   const std::string &name) -> void {
     if (failed())

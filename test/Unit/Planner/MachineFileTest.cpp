@@ -227,9 +227,12 @@ TEST(MachineFile, AbsurdFigures) {
        "'gemm.fp32.flop_per_s[1][0][0]' is 5e+09, expected at most 4 times "
        "the rate 1e+09 of the next smaller size, so that a larger GEMM does "
        "not take less time"},
+      {"/gemm/fp32/flop_per_s", json::array({5, 6}),
+       "'gemm.fp32.flop_per_s[0]' is 5, expected an array of 2 elements, "
+       "one per point of the axis"},
       {"/gemm/fp64/flop_per_s", json::array({1e9, 2e9}),
-       "'gemm.fp64.flop_per_s' is an array of 2, expected an array of 1 "
-       "elements, one per point of the axis"},
+       "'gemm.fp64.flop_per_s[0]' is 1e+09, expected an array of 1 elements, "
+       "one per point of the axis"},
       {"/bandwidth/bytes_per_s/0", 0,
        "'bandwidth.bytes_per_s[0]' is 0, expected a number from 1e+06 to "
        "1e+16"},
