@@ -321,6 +321,13 @@ void PlanBuilder::placeResults(Operation *op) {
             !row::mayShareSlot(*rows, input - dispatch.getInputs().begin(),
                                result.getResultNumber()))
           update = dies = false;
+      // A GEMM or a scatter reads its other operands after it has written parts
+      // of the result.
+      if ((isGemm || !rows) &&
+          llvm::count_if(op->getOperands(), [&](Value operand) {
+            return places.lookup(operand).buffer == from.buffer;
+          }) > 1)
+        update = dies = false;
       auto existing = places.find(result);
       if (existing == places.end() && (update || dies)) {
         setPlace(result, from);
@@ -330,9 +337,9 @@ void PlanBuilder::placeResults(Operation *op) {
           existing->second.offset == from.offset)
         continue;
       // The op accumulates onto the operand but cannot update the operand in
-      // place: a later op reads the operand, or the result already has a
-      // different location. Before the op, copy the operand to the location of
-      // the result.
+      // place: a later op or the op itself reads the operand, or the result
+      // already has a different location. Before the op, copy the operand to
+      // the location of the result.
       if (existing == places.end()) {
         int32_t buffer = newBuffer(
             describeOp(op), rt::SlotClass::Activation, result.getType(),
