@@ -170,11 +170,11 @@ static void perturbElements(char *data, int64_t count, T eps) {
   }
 }
 
-/// Multiplies each element of a tensor of a 16-bit float type by 1 + eps or 1 -
-/// eps, pseudo-randomly.
+/// Multiplies each element of a tensor of an 8-bit or 16-bit float type by
+/// 1 + eps or 1 - eps, pseudo-randomly.
 static void perturbNarrow(char *data, const ValueInfo &tensor, double eps) {
   for (int64_t i = 0; i < tensor.elements(); ++i) {
-    char *element = data + 2 * i;
+    char *element = data + bytesOf(tensor.type) * i;
     double value;
     convertElements(tensor.type, element, ElementType::F64, &value, 1);
     value *= (splitmix64(uint64_t(i)) & 1) ? 1 + eps : 1 - eps;
@@ -197,7 +197,7 @@ static void perturbTensor(char *data, const ValueInfo &tensor, double eps) {
     perturbElements<float>(data, tensor.elements(), float(eps));
   else if (tensor.type == ElementType::F64)
     perturbElements<double>(data, tensor.elements(), eps);
-  else if (eps > 0)
+  else if (infoOf(tensor.type).spacingAtOne > 0)
     perturbNarrow(data, tensor, eps);
 }
 
