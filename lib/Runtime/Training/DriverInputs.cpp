@@ -334,6 +334,17 @@ void Driver::warnOfUnusualRuns() const {
          "compile with a smaller --batch or --seq");
 }
 
+/// Returns true if `resume`, the value of --resume, is `directory` or a
+/// checkpoint in it.
+static bool isFrom(const std::string &resume, const std::string &directory) {
+  std::error_code error;
+  std::filesystem::path from = std::filesystem::canonical(resume, error);
+  if (error)
+    return false;
+  std::filesystem::path to = std::filesystem::canonical(directory, error);
+  return !error && (from == to || from.parent_path() == to);
+}
+
 /// Opens the output files. Called before all long operations, so that errors
 /// are reported early. Existing files are unchanged until training starts. If
 /// the run fails before training starts, the files that it created are removed.
@@ -354,7 +365,7 @@ Status Driver::openOutputs() {
       return save.status();
     files_.save.emplace(std::move(*save));
     std::vector<int64_t> steps = files_.save->steps();
-    if (!steps.empty() && options_.resume.empty())
+    if (!steps.empty() && !isFrom(options_.resume, options_.save))
       return Status(ExitCode::Usage,
                     "--save=" + options_.save +
                         " holds checkpoints of another run (newest: step " +
