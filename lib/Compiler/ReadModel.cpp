@@ -118,11 +118,9 @@ Status Compilation::readModelFile() {
     return Status::badInput("model '" + options.model + "': " + diagnostics);
   // The compiler sets these attributes itself. Remove those that the file
   // contains.
-  (*module)->removeAttr(kPlanAttr);
-  (*module)->removeAttr(kEncodedAttr);
-  (*module)->removeAttr(kTargetAttr);
-  (*module)->removeAttr(kAttentionAttr);
-  (*module)->removeAttr(kVendorEpiloguesAttr);
+  for (StringRef name : {kPlanAttr, kEncodedAttr, kTargetAttr, kAttentionAttr,
+                         kVendorEpiloguesAttr, kMeshAttr, kSyncEveryAttr})
+    (*module)->removeAttr(name);
   for (ProgramOp program : module->getOps<ProgramOp>())
     for (StringRef name : {kGatherHeightAttr, kArenaSearchAttr})
       program->removeAttr(name);
