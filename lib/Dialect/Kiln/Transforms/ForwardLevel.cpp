@@ -292,9 +292,9 @@ static ReadOp readOfState(Value integers) {
   return {};
 }
 
-/// Checks that an op with real results does not read integers from a state.
-/// Such integers come from a file, and the runtime does not check that they are
-/// in range as indices.
+/// Checks that an op with floating-point results does not read integers from a
+/// state. Such integers come from a file, and the runtime does not check that
+/// they are valid indices.
 LogicalResult ForwardVerifier::checkIntegers(Operation *op) {
   auto isInteger = [](Type type) {
     return isa<IntegerType>(getElementTypeOrSelf(type));
@@ -314,10 +314,14 @@ LogicalResult ForwardVerifier::checkIntegers(Operation *op) {
 LogicalResult ForwardVerifier::checkOp(Operation *op) {
   if (failed(checkIntegers(op)))
     return failure();
+  // Of the ops with indices, only those that findVocabulary() considers are
+  // allowed, because the runtime checks indices against the vocabulary size.
   if (isa<MicrobatchesOp, RecomputeOp, DispatchOp, PhaseOp, CopyOutOp, CopyInOp,
           CopyWaitOp, CollectiveOpInterface, CollectiveStartOp,
           CollectiveWaitOp, TakeShardOp, ShareOp, ShardRowsOp, ShardPositionsOp,
-          ShardSoftmaxOp, ShardCrossEntropyOp>(op))
+          ShardSoftmaxOp, ShardCrossEntropyOp, EmbeddingGradOp, SelectRowOp,
+          SoftmaxCrossEntropyOp, CrossEntropyGradOp, LinearCrossEntropyGradOp>(
+          op))
     return op->emitOpError(
         "is an op that a model must not have, because kilnc itself adds "
         "such ops after the forward level");

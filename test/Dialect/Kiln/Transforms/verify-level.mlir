@@ -183,6 +183,21 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tenso
 
 // -----
 
+// The rows that this op writes are 'tokens', which the runtime checks, but they
+// may also be 'targets'.
+kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<16x8xf32>
+  %h = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  // expected-error @below {{is an op that a model must not have, because kilnc itself adds such ops after the forward level}}
+  %d = kiln.embedding_grad %tokens, %h : (tensor<2x4xi32>, tensor<8x8xf32>) -> tensor<16x8xf32>
+  %m = kiln.reduce mean %d dims [0, 1] : tensor<16x8xf32> to tensor<f32>
+  %l = kiln.cast %m : tensor<f32> to tensor<f64>
+  kiln.return %l : tensor<f64>
+}
+
+// -----
+
 kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
   %w = kiln.read @w : tensor<16x8xf32>
