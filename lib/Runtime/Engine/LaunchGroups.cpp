@@ -81,7 +81,8 @@ static Range rangeOf(const Ref &ref, int64_t bytes,
 /// Returns true if `a` in any ring slot overlaps `b` in any ring slot. Ring
 /// slots are the instances of a buffer, and the range of a reference in a ring
 /// slot is rangeOf() plus the offset of the ring slot. May return true without
-/// an overlap if the ring slots of `a` and `b` are not equally far apart.
+/// an overlap if consecutive ring slots of `a` are not as far apart as those of
+/// `b`.
 static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
                     const Microbatches &executions) {
   if (a.arena != b.arena || aBytes <= 0 || bBytes <= 0)

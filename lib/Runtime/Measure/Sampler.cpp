@@ -28,10 +28,10 @@ static constexpr double windowSeconds = 0.1;
 /// the samples of the window are disturbed.
 static constexpr double othersAllowed = 0.1;
 
-/// An item whose sample takes n times this time has a sample in every n-th
-/// round, but at least in every maxPeriod-th round. The largest GEMMs would
-/// otherwise take nearly all of the time, and other items would have few
-/// samples.
+/// An item whose sample takes n * longSampleSeconds is sampled only in every
+/// n-th round, or in every maxPeriod-th round if n is larger. Otherwise, the
+/// largest GEMMs would take nearly all of the time, and other items would have
+/// few samples.
 static constexpr double longSampleSeconds = 5e-3;
 static constexpr int maxPeriod = 8;
 

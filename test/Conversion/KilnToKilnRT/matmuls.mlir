@@ -1,13 +1,15 @@
-// What products work in, and the types of their matrices.
+// The workspaces of GEMMs, and the types of the matrices that they read and
+// write.
 
 // RUN: kiln-opt %s --kiln-form-dispatches --kiln-schedule=max-threads=2 | FileCheck %s --check-prefixes=CHECK,CPU
 // RUN: sed 's/"cpu"/"cuda"/' %s | kiln-opt --kiln-form-dispatches --kiln-schedule=max-threads=2 | FileCheck %s --check-prefixes=CHECK,GPU
 
 module attributes {kiln.target = "cpu"} {
 
-// On a cpu every thread has blocks of bf16 in f32: of a, of b, and of a result
-// that is bf16. On a gpu the library has half a sum of every element, or what
-// stands in for it on an emulated one needs more.
+// On a CPU, each thread converts blocks of the bf16 operands to f32, and has an
+// f32 block of the result if the result is bf16. On a GPU, the vendor library
+// stores split-K partial sums; the emulated library needs more bytes, which are
+// the size of the workspace.
 // CHECK-LABEL: kilnrt.program @narrow
 // CHECK: [[Y:%.+]] = kilnrt.slot "matmul" class output {{.*}} bytes 3072
 // CPU: [[S:%.+]] = kilnrt.slot "matmul" class workspace {{.*}} bytes 94208 lifetime [0, 0] why "workspace of the GEMM"
@@ -27,7 +29,8 @@ kiln.program @narrow(%x: tensor<48x520xbf16> {kiln.name = "x", kiln.input = #kil
   kiln.return %y, %sum : tensor<48x32xbf16>, tensor<48x32xf32>
 }
 
-// Matmuls of f32 need nothing on a cpu, and short sums nothing anywhere.
+// A GEMM of f32 needs no workspace on a CPU. A GEMM with a small k needs none
+// on a GPU either.
 // CHECK-LABEL: kilnrt.program @full
 // CPU-NOT: class workspace
 // GPU: [[S:%.+]] = kilnrt.slot "matmul" class workspace {{.*}} bytes 12288 lifetime [1, 1]

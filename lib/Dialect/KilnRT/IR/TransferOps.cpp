@@ -164,10 +164,6 @@ static LogicalResult verifyCollective(BeginOp begin) {
                    : "one for each tensor");
   int64_t ranks =
       meshSizeOf(begin->getParentOfType<ModuleOp>(), *begin.getAxis());
-  auto isOwned = [&](ViewOp whole, ViewOp shard, int64_t owner) {
-    return owner >= 0 && owner < ranks &&
-           whole.getTensorType() == shard.getTensorType();
-  };
   Type element = all.front().getElementType();
   for (ViewOp view : all)
     if (view.getSlotOp().getMemory() != MemorySpace::Device ||
@@ -188,11 +184,16 @@ static LogicalResult verifyCollective(BeginOp begin) {
     if (shard && !owners &&
         failed(verifyShardSize(begin, *begin.getAxis(), whole, shard)))
       return failure();
-    if (owners && !isOwned(whole, shard, (*owners)[i]))
-      return begin.emitOpError("has a shard of type ")
-             << shard.getMemRefType() << " owned by rank " << (*owners)[i]
-             << ", expected the type " << whole.getMemRefType()
-             << " of the whole tensor and a rank below " << ranks;
+    if (!owners)
+      continue;
+    if (int64_t owner = (*owners)[i]; owner < 0 || owner >= ranks)
+      return begin.emitOpError("names rank ")
+             << owner << " as an owner, expected a rank below " << ranks;
+    if (whole.getTensorType() != shard.getTensorType())
+      return begin.emitOpError("has a view of type ")
+             << shard.getMemRefType() << " of a tensor that rank "
+             << (*owners)[i] << " owns, expected " << whole.getMemRefType()
+             << ", because the owner has the whole tensor";
   }
   return verifyDisjoint(begin, all);
 }

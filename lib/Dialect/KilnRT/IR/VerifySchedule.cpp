@@ -183,8 +183,8 @@ static LogicalResult checkLives(rt::ProgramOp program,
     if (!input.getInputFact())
       return input.emitOpError("'")
              << input.getName()
-             << "' is not a built-in input, so its value cannot be supplied: "
-                "declare it with #kiln.input<data>";
+             << "' is not a built-in input, so the runtime has no value for "
+                "it: declare it with #kiln.input<data> to supply one";
   if (commands.empty())
     return success();
   for (InputOp input : block.getOps<InputOp>())

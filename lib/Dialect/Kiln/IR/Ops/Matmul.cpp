@@ -20,7 +20,7 @@ using namespace kiln::sequences;
 
 namespace {
 
-/// The numbers of the dimensions of `a`, of `b` and of the result of a matmul.
+/// The indices of the dimensions of `a`, of `b` and of the result of a matmul.
 struct MatmulDims {
   int64_t rowsOfA, innerOfA, innerOfB, columnsOfB, rows, columns;
 };
