@@ -123,6 +123,17 @@ void noteSequences(const std::vector<ListedCheckpoint> &list, int64_t &last) {
       last = std::max(last, entry.manifest->sequence);
 }
 
+/// Fails if no sequence number is above `last`, the highest one in `path`.
+Status checkSequence(const std::string &path, int64_t last) {
+  if (last < INT64_MAX)
+    return Status();
+  return Status::error("'" + path +
+                       "' holds a checkpoint with the highest possible "
+                       "sequence number, " +
+                       std::to_string(last) +
+                       "; choose another directory to save in");
+}
+
 } // namespace
 
 Status CheckpointStage::checkName(const std::string &name) const {
@@ -196,6 +207,8 @@ Result<CheckpointDir> CheckpointDir::open(const std::string &path) {
   if (!existing.ok())
     return Status::error(existing.status().message());
   noteSequences(*existing, result.lastSequence_);
+  if (Status status = checkSequence(path, result.lastSequence_); !status.ok())
+    return status;
   return result;
 }
 
@@ -267,6 +280,8 @@ Status CheckpointDir::save(int64_t step,
   manifest.step = step;
   manifest.extra = extra;
   noteSequences(*existing, lastSequence_);
+  if (Status status = checkSequence(path_, lastSequence_); !status.ok())
+    return status;
   manifest.sequence = lastSequence_ + 1;
 
   std::string staging = path_ + "/" + kStagingPrefix + std::to_string(step) +

@@ -419,6 +419,25 @@ TEST_F(ResumeTest, AnOrderCanBeChosenUntilASequenceIsRead) {
   expectSays(outcome, "--shuffle=4 contradicts the checkpoint");
 }
 
+TEST_F(ResumeTest, NoCheckpointFollowsTheLastSequenceNumber) {
+  train("2");
+  std::string file = path("save/checkpoint-2/kiln_manifest.json");
+  Result<CheckpointManifest> manifest = parseManifest(readFile(file), file);
+  ASSERT_TRUE(manifest.ok()) << manifest.status().message();
+  manifest->sequence = INT64_MAX;
+  std::ofstream(file, std::ios::binary) << manifestText(*manifest);
+  Outcome outcome = runToy({data(), resume(), save(), "--steps=3"});
+  EXPECT_EQ(outcome.exitCode, 1) << outcome.err;
+  expectSays(outcome, "'" + path("save") +
+                          "' holds a checkpoint with the highest possible "
+                          "sequence number, 9223372036854775807; choose "
+                          "another directory to save in\n");
+  // The checkpoint itself is intact.
+  outcome =
+      runToy({data(), resume(), "--steps=3", "--save=" + path("another")});
+  EXPECT_EQ(outcome.exitCode, 0) << outcome.err;
+}
+
 TEST_F(ResumeTest, DamagedFactsAreBadInput) {
   train("4");
   const std::pair<const char *, Json> damages[] = {
