@@ -94,7 +94,8 @@ Status Driver::logStart() {
   LogLine line;
   line.text("event", "start");
   addDescription(line, description_);
-  line.integer("seed", int64_t(progress_.seed))
+  // A seed may be too large for integer(), which takes signed numbers.
+  line.json("seed", std::to_string(progress_.seed))
       .integer("total_steps", options_.steps)
       .integer("first_step", progress_.step + 1)
       .integer("threads", engine_.threads())

@@ -50,6 +50,13 @@ TEST_F(DriverTest, LossFallsAndTheLogSaysSo) {
   EXPECT_GT(end["peak_rss_bytes"].get<int64_t>(), 0);
 }
 
+TEST_F(DriverTest, TheLogHasTheLargestSeed) {
+  Outcome outcome = runToy({data(), "--steps=1", "--seed=18446744073709551615",
+                            "--log=" + path("log.jsonl")});
+  ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
+  EXPECT_EQ(readLog(path("log.jsonl")).at(0)["seed"], UINT64_MAX);
+}
+
 TEST_F(DriverTest, BitsDoNotDependOnThreads) {
   for (const char *threads : {"1", "2", "3"})
     ASSERT_EQ(
