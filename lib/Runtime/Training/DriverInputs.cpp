@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "OutputPaths.h"
+#include "RateFlags.h"
 #include "TrainingDriver.h"
 #include "kiln/Support/Hash.h"
 #include "kiln/Support/Messages.h"
@@ -306,6 +307,8 @@ Status Driver::openInputs() {
   Status status = openDeclaredInputs();
   if (status.ok())
     status = openAdapters();
+  if (status.ok() && trains())
+    status = checkPeakRate(options_.schedule, description_.globalBatch());
   if (status.ok())
     status = settleTrajectory();
   if (status.ok())

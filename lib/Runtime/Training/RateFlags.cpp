@@ -7,6 +7,8 @@
 
 #include "RateFlags.h"
 
+#include "TrainingInfo.h"
+
 #include <cmath>
 
 namespace kiln::runtime {
@@ -57,6 +59,16 @@ Status checkRates(const ScheduleOptions &schedule, double gradClip,
     return usage(
         "the sum of --warmup-steps and --cooldown-steps is more than --steps");
   return Status();
+}
+
+Status checkPeakRate(const ScheduleOptions &schedule, int64_t batch) {
+  double peak = Schedule(schedule, /*totalSteps=*/1, batch).peak();
+  if (schedule.minRate <= peak)
+    return Status();
+  return usage("--min-lr=" + numberText(schedule.minRate) +
+               " is above the peak rate " + numberText(peak) +
+               ", which is --lr scaled to a batch of " + std::to_string(batch) +
+               ": the rate decays from the peak to --min-lr");
 }
 
 } // namespace kiln::runtime

@@ -22,6 +22,11 @@ namespace kiln::runtime {
 Status checkRates(const ScheduleOptions &schedule, double gradClip,
                   int64_t steps, const std::set<std::string> &given);
 
+/// Checks that --min-lr is not above the peak rate of a run with `batch`
+/// sequences in a global batch. checkRates() compares it only with --lr, since
+/// the batch is unknown there. An error has ExitCode::Usage.
+Status checkPeakRate(const ScheduleOptions &schedule, int64_t batch);
+
 } // namespace kiln::runtime
 
 #endif // KILN_LIB_RUNTIME_TRAINING_RATEFLAGS_H

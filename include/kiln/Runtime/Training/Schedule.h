@@ -74,6 +74,7 @@ public:
   Schedule(const ScheduleOptions &options, int64_t totalSteps, int64_t batch);
 
   double rate(int64_t step) const;
+  double peak() const { return peak_; }
 
 private:
   ScheduleOptions options_;

@@ -298,6 +298,23 @@ TEST_F(DriverTest, RefusesWhatTheExecutableCannotDo) {
   EXPECT_EQ(runToy({data(), "--steps=1", "--threads=4"}).exitCode, 2);
 }
 
+TEST_F(DriverTest, TheScaledRateBoundsTheMinimumRate) {
+  // A batch of 4 halves the rate for a batch of 8.
+  static_assert(batch == 4);
+  std::vector<std::string> flags = {
+      data(),           "--steps=2",           "--lr=0.5",
+      "--base-batch=8", "--lr-scaling=linear", "--lr-schedule=linear",
+      "--min-lr=0.25"};
+  EXPECT_EQ(runToy(flags).exitCode, 0);
+  flags.back() = "--min-lr=0.3";
+  Outcome outcome = runToy(flags);
+  EXPECT_EQ(outcome.exitCode, 2);
+  EXPECT_NE(outcome.err.find("--min-lr=0.3 is above the peak rate 0.25, which "
+                             "is --lr scaled to a batch of 4"),
+            std::string::npos)
+      << outcome.err;
+}
+
 TEST_F(DriverTest, BadFilesEndWithCode3) {
   std::ofstream(path("short.txt")) << "ab";
   std::ofstream(path("bad.safetensors")) << "not a tensor file";
