@@ -230,7 +230,8 @@ Status Driver::drive() {
     // `status`, because the stop may have caused the failure.
     if (stopRequested())
       status = checkStop();
-    status = ranks_.vote("the start", status).status();
+    // Wait without a limit, because a rank may still be reading large files.
+    status = ranks_.vote("the start", status, {}, Patience::Unlimited).status();
     if (!status.ok())
       return status;
   }

@@ -414,7 +414,8 @@ Status Driver::compareRanks() {
     if (!*file)
       continue;
     Result<DataIdentity> data = (*file)->identity();
-    status = ranks_.vote("the start", data.status()).status();
+    status = ranks_.vote("the start", data.status(), {}, Patience::Unlimited)
+                 .status();
     if (!status.ok())
       return status;
     facts.push_back({name, keyedHash(data->hash, uint64_t(data->tokens))});

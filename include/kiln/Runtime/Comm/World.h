@@ -66,8 +66,9 @@ enum class AgreeBy {
 
 /// How long an agreement waits for the other ranks.
 enum class Patience {
-  Limited,  ///< WorldOptions::peerTimeout.
-  Unlimited ///< No limit, because a rank may be writing a checkpoint.
+  Limited, ///< WorldOptions::peerTimeout.
+  /// No limit, because a rank may be writing a checkpoint or reading files.
+  Unlimited
 };
 
 class World {

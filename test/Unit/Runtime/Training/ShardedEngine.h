@@ -16,7 +16,9 @@
 #include "kiln/Runtime/Engine/Engine.h"
 #include "kiln/Runtime/Engine/StateLayout.h"
 
+#include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace kiln::runtime {
@@ -109,13 +111,18 @@ public:
 
   /// Makes every access to this state fail before the caller sees the data.
   void failAt(std::size_t state) { failing_ = state; }
+  /// Makes start() take this long.
+  void delayStart(std::chrono::milliseconds delay) { delay_ = delay; }
 
   const std::string &bytes(std::size_t state) const { return states_[state]; }
   std::size_t size() const { return states_.size(); }
 
   const Description &description() const override { return description_; }
   Status join(World &) override { return Status(); }
-  Status start(int) override { return Status(); }
+  Status start(int) override {
+    std::this_thread::sleep_for(delay_);
+    return Status();
+  }
   int threads() const override { return 1; }
   char *stateData(std::size_t state) override { return states_[state].data(); }
   Status accessState(std::size_t state, HostAccess,
@@ -132,6 +139,7 @@ private:
   Description description_;
   std::vector<std::string> states_;
   std::size_t failing_ = SIZE_MAX;
+  std::chrono::milliseconds delay_ = {};
 };
 
 /// Returns the bytes of the part of a tensor that a rank of the mesh holds.

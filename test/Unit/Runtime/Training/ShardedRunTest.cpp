@@ -32,14 +32,17 @@ StateList describeModel(int64_t ranks) {
 
 /// Runs a command line on all ranks. Returns the message of the first rank, and
 /// expects that the other ranks have the same message. `failing` is a rank
-/// whose first state cannot be accessed.
-std::string run(int64_t size, std::vector<std::string> flags,
-                int failing = -1) {
+/// whose first state cannot be accessed. `slow` is a rank whose start takes
+/// longer than the time limit for messages of other ranks.
+std::string run(int64_t size, std::vector<std::string> flags, int failing = -1,
+                int slow = -1) {
   std::vector<std::string> messages(static_cast<size_t>(size));
   auto onRank = [&](Ranks ranks) {
     ShardedEngine engine(describeModel(size).description());
     if (ranks.rank() == failing)
       engine.failAt(0);
+    if (ranks.rank() == slow)
+      engine.delayStart(std::chrono::milliseconds(2000));
     std::vector<char *> arguments = {const_cast<char *>("train")};
     for (std::string &flag : flags)
       arguments.push_back(flag.data());
@@ -53,7 +56,7 @@ std::string run(int64_t size, std::vector<std::string> flags,
   if (size == 1) {
     onRank(Ranks());
   } else {
-    ThreadWorlds worlds(int(size), /*peerTimeout=*/20);
+    ThreadWorlds worlds(int(size), /*peerTimeout=*/slow < 0 ? 20 : 1);
     worlds.onEach([&](World &world) { onRank(Ranks(world)); });
   }
   for (const std::string &message : messages)
@@ -88,6 +91,13 @@ TEST(ShardedRunTest, CheckpointsDoNotDependOnTheNumberOfRanks) {
                     "--save=" + (directory / "init")}),
             "");
   EXPECT_EQ(weightsIn(directory / "init"), expected);
+}
+
+TEST(ShardedRunTest, RanksWaitForARankThatStartsSlowly) {
+  TestDirectory directory;
+  EXPECT_EQ(run(2, {"--steps=0", "--save=" + (directory / "save")},
+                /*failing=*/-1, /*slow=*/1),
+            "");
 }
 
 TEST(ShardedRunTest, ARankThatCannotStartEndsAll) {
