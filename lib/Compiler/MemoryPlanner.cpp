@@ -300,8 +300,13 @@ void MemoryPlanner::forEachProposal(
 /// Returns a lower bound on the step time of all plans of the ladder, a series
 /// of plans for ascending budgets. If several micro-batches are in flight, the
 /// bound is the time of the plan that keeps everything. Otherwise, it is
-/// computed from the chain of stages.
-double MemoryPlanner::boundOf(const Ladder &ladder, int64_t budget) {
+/// computed from the chain of stages. Copies of activations may overlap with
+/// the chain and with `otherSeconds` seconds per micro-batch. The search uses
+/// 0, so its bound is an estimate: if copies determine the step time, it is too
+/// high by the time of the launches and other commands that copies overlap
+/// with.
+double MemoryPlanner::boundOf(const Ladder &ladder, int64_t budget,
+                              double otherSeconds) {
   if (inFlight > 1)
     return plain.seconds;
   const Chain &chain = ladder.boundChain;
@@ -311,10 +316,32 @@ double MemoryPlanner::boundOf(const Ladder &ladder, int64_t budget) {
           ? offloadTimeBound(
                 chain, chainBudget,
                 machine.linkSecondsPerByte(LinkDirection::ToHost),
-                machine.linkSecondsPerByte(LinkDirection::ToDevice))
+                machine.linkSecondsPerByte(LinkDirection::ToDevice),
+                otherSeconds) -
+                otherSeconds
           : relaxedTimeBound(chain, chainBudget);
   double bound = stepSeconds(ladder, chainSeconds) + stateSeconds();
   return stateBound ? std::max(bound, stateBound->seconds) : bound;
+}
+
+/// Returns the lower bound on the step time that is reported for a proposal. It
+/// holds for all plans that fit the budget of the request.
+double MemoryPlanner::reportedBound(const Proposal &proposal) {
+  if (ladders.empty() || fits(plain))
+    return proposal.bound;
+  double bound = std::numeric_limits<double>::infinity();
+  for (const Ladder &ladder : ladders) {
+    double otherSeconds = std::max(0.0, plain.seconds / double(microbatches) -
+                                            ladder.keepAllSeconds);
+    bound = std::min(bound, boundOf(ladder, request.budget, otherSeconds));
+  }
+  if (request.offloadActivations || measurer.movesStates)
+    return bound;
+  // The bound of the proposal holds for the budget of its chain. Because
+  // buffers leave gaps in the arena, this budget may be smaller or larger than
+  // the memory that request.budget leaves for the chain, for which `bound`
+  // holds.
+  return std::min(bound, proposal.bound);
 }
 
 /// Selects the best prefetch distance for parameters on the host from a few

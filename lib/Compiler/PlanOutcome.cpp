@@ -130,13 +130,7 @@ void MemoryPlanner::apply(const Proposal &proposal) {
     repeated.walk([](Operation *op) { op->removeAttr(kOffloadAttr); });
   });
   choices.priceRepeats(trainProgram(module), machine);
-  double bound = proposal.bound;
-  if ((request.offloadActivations || measurer.movesStates) && !fits(plain))
-    for (const Ladder &ladder : ladders)
-      bound = std::min(&ladder == &ladders.front()
-                           ? std::numeric_limits<double>::infinity()
-                           : bound,
-                       boundOf(ladder));
+  double bound = reportedBound(proposal);
   const Proposal &unplanned = reference ? *reference : plain;
   if (reference)
     bound = std::min(bound, reference->seconds);

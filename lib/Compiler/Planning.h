@@ -157,7 +157,8 @@ private:
   double boundOf(const Ladder &ladder) {
     return boundOf(ladder, request.budget);
   }
-  double boundOf(const Ladder &ladder, int64_t budget);
+  double boundOf(const Ladder &ladder, int64_t budget, double otherSeconds = 0);
+  double reportedBound(const Proposal &proposal);
   Status tuneLeads();
   Status tuneGathers();
   Status choose(const LiveCurve &curve);

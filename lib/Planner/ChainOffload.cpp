@@ -22,6 +22,9 @@
 // max(f, o(Y)) seconds after the start, and the end of the step is at least
 // max(c(B+Y) - f, i(Y)) seconds after the turn.
 //
+// Computation that the chain does not count is added to r(M) and to c(M), and
+// may precede or follow the turn.
+//
 // The bound of each relaxation is its minimum over Y, the bytes on the host.
 // The lower bound c(M) on the computation is the optimum of a linear
 // relaxation, in which each stage uses a convex combination of its options.
@@ -58,7 +61,7 @@ struct Release {
 
 class Turn {
 public:
-  explicit Turn(const Chain &chain);
+  Turn(const Chain &chain, double otherSeconds);
   /// Returns c(bytes), the lower bound on the seconds of computation if at most
   /// `bytes` bytes are stored at the turn (the end of the forward pass).
   double computation(double bytes) const;
@@ -72,8 +75,8 @@ public:
 private:
   void addReleases(const Stage &stage);
 
-  /// The seconds of computation, and the bytes at the end of the forward pass,
-  /// if every stage uses its fastest option.
+  /// The seconds of computation, other seconds included, and the bytes at the
+  /// end of the forward pass, if every stage uses its fastest option.
   double fastest = 0;
   double most = 0;
   double leastForward = 0, mostForward = 0;
@@ -84,9 +87,11 @@ private:
 
 } // namespace
 
-Turn::Turn(const Chain &chain) {
+Turn::Turn(const Chain &chain, double otherSeconds) {
   for (const Stage &stage : chain.stages)
     addReleases(stage);
+  fastest += otherSeconds;
+  mostForward += otherSeconds;
   const Stage &last = chain.stages.back();
   int64_t workspace = last.options.front().backwardWorkspace;
   for (const StageOption &option : last.options)
@@ -167,13 +172,15 @@ double Turn::seconds(double bytes, double out, double in) const {
 
 double kiln::offloadTimeBound(const Chain &chain, int64_t budget,
                               double outSecondsPerByte, double inSecondsPerByte,
+                              double otherSeconds,
                               const ChainOptions &options) {
   // Let Y be the number of bytes on the host. The lower bound on the time of
   // computation decreases with Y, and the time of the copies increases with Y.
   // The maximum of the two is least where they are equal.
   auto repeating = [&](double bytes) {
-    return relaxedTimeBound(chain, budget + static_cast<int64_t>(bytes),
-                            options);
+    return otherSeconds + relaxedTimeBound(chain,
+                                           budget + static_cast<int64_t>(bytes),
+                                           options);
   };
   auto copying = [&](double bytes) {
     return bytes * (outSecondsPerByte + inSecondsPerByte);
@@ -186,7 +193,7 @@ double kiln::offloadTimeBound(const Chain &chain, int64_t budget,
   }
   double whole = std::max(repeating(high), low > 0 ? copying(low) : 0.0);
 
-  Turn turn(chain);
+  Turn turn(chain, otherSeconds);
   auto atTurn = [&](double bytes) {
     return turn.seconds(static_cast<double>(budget) + bytes,
                         bytes * outSecondsPerByte, bytes * inSecondsPerByte);

@@ -48,6 +48,19 @@ TEST(ChainOffload, CopiesOverlapWithOnePassEach) {
   EXPECT_NEAR(bound(100, 1e9, 1e9), 32, 1e-3);
 }
 
+TEST(ChainOffload, CopiesOverlapWithOtherComputation) {
+  Chain chain = twoStages();
+  auto bound = [&](double out, double in, double otherSeconds) {
+    return offloadTimeBound(chain, 100, out, in, otherSeconds);
+  };
+  // Five more seconds of computation hide 25 seconds of copies in the forward
+  // pass, or seven seconds in the backward pass.
+  EXPECT_NEAR(bound(0.25, 0.02, 5), 27, 1e-4);
+  EXPECT_NEAR(bound(0.2, 0.07, 5), 27, 1e-4);
+  // They are added to the time of computing a stage again.
+  EXPECT_NEAR(bound(1e9, 1e9, 5), 37, 1e-3);
+}
+
 TEST(ChainOffload, NoScheduleIsFaster) {
   std::mt19937 random(5);
   for (int round = 0; round < 40; ++round) {
