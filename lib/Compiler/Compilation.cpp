@@ -163,6 +163,11 @@ Status Compilation::checkOptions() {
   auto mesh = support::parseMesh(options.mesh);
   if (!mesh.ok())
     return usage("--mesh " + mesh.status().message());
+  if (options.simulatedLink > 0 && options.target == "cuda")
+    return usage("--simulate-link has no effect with --target=cuda, because "
+                 "copies have the rate of the link of the GPU: leave "
+                 "--simulate-link out and plan for this rate with --machine, "
+                 "or compile for cpu or cuda-emu");
   if (options.simulatedNetwork > 0 && options.target == "cuda")
     return usage("--simulate-network has no effect with --target=cuda, because "
                  "NCCL sends the messages: leave --simulate-network out, or "
