@@ -19,7 +19,6 @@
 #include "kiln/Support/LoraConfig.h"
 #include "kiln/Support/Messages.h"
 #include "kiln/Support/OutputDirectory.h"
-#include "kiln/Support/OutputPath.h"
 #include "kiln/Support/Process.h"
 #include "kiln/Support/UnusedTensors.h"
 
@@ -74,10 +73,7 @@ Status ModelQuantizer::checkOutput() const {
                   "-o " + options.output +
                       " exists and is not an empty directory; choose another "
                       "name");
-  Result<bool> created = makeDirectory(options.output);
-  if (created.ok() && *created)
-    (void)llvm::sys::fs::remove(options.output);
-  return created.status();
+  return tryDirectory(options.output);
 }
 
 /// Returns the path of the checkpoint with the most steps in `directory`, or ""

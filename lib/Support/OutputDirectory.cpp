@@ -7,6 +7,7 @@
 
 #include "kiln/Support/OutputDirectory.h"
 #include "kiln/Support/Messages.h"
+#include "kiln/Support/OutputPath.h"
 #include "kiln/Support/Posix.h"
 #include <cerrno>
 #include <cstdio>
@@ -31,10 +32,19 @@ bool kiln::support::isNewDirectory(const std::string &path) {
          (fs::is_directory(kind) && fs::is_empty(directory, error) && !error);
 }
 
-Status kiln::support::writeDirectory(
-    const std::string &path,
-    const std::function<Status(const std::string &)> &fill) {
-  std::string directory = withoutSlash(path);
+bool kiln::support::isInside(const std::string &path,
+                             const std::string &directory) {
+  std::error_code error;
+  fs::path inside = fs::weakly_canonical(path, error)
+                        .lexically_relative(fs::weakly_canonical(
+                            withoutSlash(directory), error));
+  return !inside.empty() && *inside.begin() != "..";
+}
+
+/// See writeDirectory(), which also syncs the parent directory.
+static Status
+createDirectory(const std::string &directory,
+                const std::function<Status(const std::string &)> &fill) {
   std::string staging = directory + ".tmp-" + std::to_string(::getpid());
   if (::mkdir(staging.c_str(), 0777) != 0)
     return Status::error("cannot create '" + staging +
@@ -47,8 +57,28 @@ Status kiln::support::writeDirectory(
   if (!status.ok()) {
     std::error_code ignored;
     fs::remove_all(staging, ignored);
-    return status;
   }
+  return status;
+}
+
+Status kiln::support::tryDirectory(const std::string &path) {
+  std::string directory = withoutSlash(path);
+  Result<bool> created = makeDirectory(directory);
+  if (!created.ok())
+    return created.status();
+  Status status =
+      createDirectory(directory, [](const std::string &) { return Status(); });
+  if (*created)
+    (void)::rmdir(directory.c_str());
+  return status;
+}
+
+Status kiln::support::writeDirectory(
+    const std::string &path,
+    const std::function<Status(const std::string &)> &fill) {
+  std::string directory = withoutSlash(path);
+  if (Status status = createDirectory(directory, fill); !status.ok())
+    return status;
   if (int error = syncDirectory(parentPath(directory)))
     return Status::error("'" + directory +
                          "' could not be synced: " + errnoText(error));

@@ -23,6 +23,14 @@ namespace kiln::support {
 /// Returns true if `path` names nothing or an empty directory.
 bool isNewDirectory(const std::string &path);
 
+/// Returns an error if writeDirectory() cannot create the directory `path`, for
+/// which isNewDirectory() must be true, for example because `path` is a mount
+/// point or its parent is read-only. Leaves no new file or directory.
+Status tryDirectory(const std::string &path);
+
+/// Returns true if `path` is `directory` or lies inside it.
+bool isInside(const std::string &path, const std::string &directory);
+
 /// Creates the directory `path`, for which isNewDirectory() must be true.
 /// `fill` writes the files into the directory `staging`. If `fill` fails, no
 /// file or directory remains.

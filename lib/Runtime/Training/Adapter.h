@@ -15,6 +15,7 @@
 #define KILN_LIB_RUNTIME_TRAINING_ADAPTER_H
 
 #include "kiln/Runtime/Engine/Engine.h"
+#include "kiln/Runtime/Training/Options.h"
 #include "kiln/Support/InputFile.h"
 #include "kiln/Support/Status.h"
 
@@ -92,13 +93,12 @@ Result<AdapterSource> openAdapter(const Description &description,
 Status loadAdapter(Engine &engine, int rank, support::InputFile file,
                    std::vector<std::string> &notes);
 
-/// Checks that saveMerged can create `directory`: it must be an empty directory
-/// or not exist, it must not be in the directory `checkpoints`, and its file
-/// system must have enough space. `checkpoints` is the value of --save, or ""
-/// if the run saves no checkpoints.
+/// Checks that saveMerged can create the directory of --save-merged: it must be
+/// an empty directory or not exist, it must not be in the directory of --save,
+/// no other output of the run may be inside it, and its file system must have
+/// enough space.
 Status tryMergedDirectory(const Description &description,
-                          const std::string &directory,
-                          const std::string &checkpoints);
+                          const Options &options);
 
 /// Writes a model directory in which every adapted weight W is replaced by W +
 /// s * B A, where B and A are the factors of the adapter and s is its scale.

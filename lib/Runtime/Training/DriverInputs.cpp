@@ -358,8 +358,7 @@ Status Driver::openOutputs() {
   }
   Status possible = tryOutputs(options_);
   if (possible.ok() && !options_.saveMerged.empty())
-    possible =
-        tryMergedDirectory(description_, options_.saveMerged, options_.save);
+    possible = tryMergedDirectory(description_, options_);
   if (!possible.ok() || options_.onlyChecks())
     return possible;
   if (!options_.save.empty()) {

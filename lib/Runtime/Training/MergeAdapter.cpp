@@ -19,15 +19,13 @@
 #include "kiln/Support/ElementConversion.h"
 #include "kiln/Support/Messages.h"
 #include "kiln/Support/OutputDirectory.h"
-#include "kiln/Support/OutputPath.h"
+#include "kiln/Support/Posix.h"
 #include "kiln/Support/Process.h"
 #include "kiln/Support/SafeTensors.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <optional>
-#include <unistd.h>
 
 using namespace kiln::support;
 
@@ -64,36 +62,35 @@ mergedStates(const Description &description,
 }
 
 Status tryMergedDirectory(const Description &description,
-                          const std::string &path,
-                          const std::string &checkpoints) {
-  namespace fs = std::filesystem;
+                          const Options &options) {
+  const std::string &path = options.saveMerged;
   auto refuse = [&](const std::string &problem) {
     return Status(ExitCode::Usage, "--save-merged=" + path + " " + problem +
                                        "; choose another name");
   };
-  std::string directory = withoutSlash(path);
-  std::error_code error;
-  if (!isNewDirectory(directory))
+  if (!isNewDirectory(path))
     return refuse("exists and is not an empty directory");
-  if (!checkpoints.empty()) {
-    fs::path inside =
-        fs::weakly_canonical(directory, error)
-            .lexically_relative(fs::weakly_canonical(checkpoints, error));
-    if (!inside.empty() && *inside.begin() != "..")
-      return refuse("is the directory of --save or lies inside it");
-  }
+  if (!options.save.empty() && isInside(path, options.save))
+    return refuse("is the directory of --save or lies inside it");
+  // The directory is renamed to `path` at the end, which fails if a file has
+  // been created at `path` in the meantime.
+  for (auto [flag, file] : {std::pair("--save", &options.save),
+                            {"--log", &options.log},
+                            {"--tensorboard", &options.tensorboard},
+                            {"--trace", &options.trace},
+                            {"--dump-gradients", &options.dumpGradients}})
+    if (!file->empty() && isInside(*file, path))
+      return refuse(std::string("is a directory in which ") + flag +
+                    " creates files");
   std::vector<TensorDeclaration> tensors;
   mergedStates(description, tensors);
   Result<uint64_t> bytes = safeTensorsFileBytes(tensors);
   if (!bytes.ok())
     return bytes.status();
-  Result<bool> created = makeDirectory(directory);
-  if (!created.ok())
-    return created.status();
-  Status space = checkFreeSpace(directory, *bytes, "the merged model");
-  if (*created)
-    (void)::rmdir(directory.c_str());
-  return space;
+  if (Status status = tryDirectory(path); !status.ok())
+    return status;
+  return checkFreeSpace(parentPath(withoutSlash(path)), *bytes,
+                        "the merged model");
 }
 
 static Status readWide(WholeStates &states, size_t index,

@@ -30,6 +30,26 @@ TEST(OutputDirectory, WritesAll) {
             (std::vector<std::string>{"empty", "new", "slash"}));
 }
 
+TEST(OutputDirectory, TriesWithoutATrace) {
+  TestDirectory directory;
+  expectOk(tryDirectory(directory / "new/"));
+  std::filesystem::create_directory(directory / "empty");
+  expectOk(tryDirectory(directory / "empty"));
+  std::filesystem::create_directories(directory / "full/part");
+  EXPECT_FALSE(tryDirectory(directory / "full").ok());
+  EXPECT_FALSE(tryDirectory(directory / "none/new").ok());
+  EXPECT_EQ(directory.names(), (std::vector<std::string>{"empty", "full"}));
+}
+
+TEST(OutputDirectory, KnowsWhatIsInside) {
+  TestDirectory directory;
+  EXPECT_TRUE(isInside(directory / "a/b", directory / "a/"));
+  EXPECT_TRUE(isInside(directory / "a", directory / "a"));
+  EXPECT_TRUE(isInside(directory / "a/../b/c", directory / "b"));
+  EXPECT_FALSE(isInside(directory / "a/../b", directory / "a"));
+  EXPECT_FALSE(isInside(directory / "ab", directory / "a"));
+}
+
 TEST(OutputDirectory, FailureLeavesNothing) {
   TestDirectory directory;
   Status status =
