@@ -8,6 +8,7 @@
 #include "kiln/Compiler/Compile.h"
 
 #include "FastestCompilation.h"
+#include "WriteOutput.h"
 
 using namespace mlir;
 using namespace kiln;
@@ -48,10 +49,22 @@ static Status checkRemarks(const CompileOptions &options) {
   return Status();
 }
 
+/// Fails if an output cannot be written, before time is spent on planning.
+static Status tryOutputs(const CompileOptions &options) {
+  for (const std::string *path :
+       {&options.output, &options.report, &options.remarks})
+    if (!path->empty() && !options.printsPipeline)
+      if (Status status = tryOutput(*path); !status.ok())
+        return status;
+  return Status();
+}
+
 ExitCode kiln::compile(const CompileOptions &request) {
   Status status = checkReport(request);
   if (status.ok())
     status = checkRemarks(request);
+  if (status.ok())
+    status = tryOutputs(request);
   if (status.ok())
     status = FastestCompilation(request).run();
   if (!status.ok())

@@ -13,6 +13,7 @@
 #include "WriteOutput.h"
 
 #include "kiln/Support/OutputFile.h"
+#include "kiln/Support/OutputPath.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
@@ -39,11 +40,25 @@ static Status writeStream(const std::string &path, StringRef contents) {
   return Status();
 }
 
+/// Returns true if `path` is standard output or an existing file that is not a
+/// regular file.
+static bool isStream(const std::string &path) {
+  sys::fs::file_status info;
+  return path == "-" ||
+         (!sys::fs::status(path, info) && sys::fs::exists(info) &&
+          !sys::fs::is_regular_file(info));
+}
+
+Status kiln::tryOutput(const std::string &path) {
+  // Opening a pipe would wait for its reader.
+  if (isStream(path))
+    return sys::fs::is_directory(path) ? writeStream(path, "") : Status();
+  return tryOutputFile(path);
+}
+
 Status kiln::writeOutput(const std::string &path, StringRef contents,
                          bool isExecutable) {
-  sys::fs::file_status info;
-  if (path == "-" || (!sys::fs::status(path, info) && sys::fs::exists(info) &&
-                      !sys::fs::is_regular_file(info)))
+  if (isStream(path))
     return writeStream(path, contents);
   Result<OutputFile> file = OutputFile::create(path);
   if (!file.ok())

@@ -20,6 +20,10 @@ namespace kiln {
 Status writeOutput(const std::string &path, llvm::StringRef contents,
                    bool isExecutable = false);
 
+/// Fails if writeOutput() could not write `path` now. Leaves existing files
+/// unchanged and creates no new ones. Devices and pipes are not tried.
+Status tryOutput(const std::string &path);
+
 } // namespace kiln
 
 #endif // KILN_LIB_COMPILER_WRITEOUTPUT_H
