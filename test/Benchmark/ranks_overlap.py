@@ -13,10 +13,19 @@
 
 A share S stands for a network on which the sums of a step take S times as long as its
 computation. The computation is the step without a simulated network, less the time that it waits for
-sums. The limit is max(computation, sums) + last bucket: the sum of the last bucket cannot overlap
-with the backward pass. With --zero=3, sums include the gathers of parameters, the first of which
-cannot overlap with the forward pass: the limit includes it, too. All figures are of rank 0, and
-medians over --steps steps.
+sums. There are two limits:
+
+- full overlap: max(computation, sums) + last bucket, since the sum of the last bucket cannot overlap
+  with the backward pass. With --zero=3, sums include the gathers of parameters, the first of which
+  cannot overlap with the forward pass: the limit includes it, too. A step cannot reach this limit if
+  sums take about as long as the computation, because the first gradient is complete only after the
+  forward pass and a part of the backward pass.
+- the program's: the commands of the step run in their order, each for the time that it takes without
+  a simulated network; a transfer starts when its command has run and the previous transfer has ended,
+  and takes the time of its bytes on the network; a command that waits for a transfer runs when the
+  transfer has ended.
+
+All figures are of rank 0, and medians over --steps steps; the commands are those of the last step.
 """
 
 import argparse
@@ -28,6 +37,17 @@ import subprocess
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+
+
+# A rank sends twice as many bytes as the transfer has if all ranks get the whole sum.
+SENT_PER_BYTE = {"all_reduce": 2, "reduce_scatter": 1, "all_gather": 1}
+
+# A wait of fewer microseconds is for a transfer that had ended.
+SHORTEST_WAIT = 50
+
+
+def sent_bytes(event):
+    return SENT_PER_BYTE[event["cat"]] * event["args"]["bytes"]
 
 
 class Step:
@@ -55,12 +75,35 @@ class Step:
         self.waited = statistics.median(entry["sum_wait_ms"] for entry in steps)
         self.sent = next(e for e in entries if e.get("event") == "end")["sent_bytes_per_step"]
         events = json.loads(trace.read_text())["traceEvents"]
-        # Of the bytes of a transfer, a rank sends twice as many if all ranks get the whole sum.
-        weights = {"all_reduce": 2, "reduce_scatter": 1, "all_gather": 1}
-        # The row of the transfers of rank 0, not that of the commands that begin them.
-        transfers = [e for e in events if e.get("cat") in weights and e["pid"] == 0 and e["tid"] != 0]
-        transfers.sort(key=lambda event: event["ts"])
-        self.buckets = [weights[event["cat"]] * event["args"]["bytes"] for event in transfers]
+        events = [e for e in events if e["ph"] == "X" and e["pid"] == 0]
+        events.sort(key=lambda event: event["ts"])
+        # The commands of rank 0 are on the row 0, and the transfers that they begin on another row.
+        self.commands = [event for event in events if event["tid"] == 0]
+        self.transfers = [e for e in events if e["cat"] in SENT_PER_BYTE and e["tid"] != 0]
+        self.buckets = list(map(sent_bytes, self.transfers))
+
+    def waited_for(self, wait, begun):
+        """Returns the index of the transfer that ended with the wait, among the first `begun` ones."""
+        end = wait["ts"] + wait["dur"]
+        return min(range(begun), key=lambda i: abs(self.transfers[i]["ts"] + self.transfers[i]["dur"] - end))
+
+    def limit_at(self, rate, milliseconds):
+        """Returns the time of these commands if a transfer takes the time of its bytes at `rate`, and
+        all commands that compute take `milliseconds` in total."""
+        computing = [e for e in self.commands if e["cat"] not in {*SENT_PER_BYTE, "copy_wait"}]
+        scale = milliseconds / sum(event["dur"] for event in computing)
+        now = free = 0  # The ends of the last command and of the last transfer.
+        ends = []  # Of the transfers that have begun.
+        for event in self.commands:
+            if event["cat"] in SENT_PER_BYTE:
+                free = max(now, free) + 1e3 * sent_bytes(event) / rate
+                ends.append(free)
+            elif event["cat"] == "copy_wait":
+                if event["dur"] > SHORTEST_WAIT and ends:
+                    now = max(now, ends[self.waited_for(event, len(ends))])
+            else:
+                now += event["dur"] * scale
+        return now
 
 
 def main():
@@ -81,9 +124,9 @@ def main():
     parser.add_argument("--markdown", type=pathlib.Path, help="append the table to it")
     options = parser.parse_args()
     rows = [
-        "| micro-batches | network, MB/s | computation, ms | sums, ms | without overlap, ms | limit, ms "
-        "| step, ms | step / limit |",
-        "|---|---|---|---|---|---|---|---|",
+        "| micro-batches | network, MB/s | computation, ms | sums, ms | last bucket, ms | full overlap, ms "
+        "| program's limit, ms | step, ms | step / full overlap | step / program's limit |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     with tempfile.TemporaryDirectory() as work:
         work = pathlib.Path(work)
@@ -96,10 +139,12 @@ def main():
                 sums = 1e3 * step.sent / rate
                 apart = step.buckets[-1] + (step.buckets[0] if options.zero == 3 else 0)
                 last = sums * apart / sum(step.buckets)
-                limit = max(computation, sums) + last
+                full = max(computation, sums) + last
+                # The transfers of the trace send all bytes of the step but for what `sent` adds to them.
+                program = step.limit_at(rate * sum(step.buckets) / step.sent, computation)
                 cells = [microbatches, f"{rate / 1e6:.0f}"]
-                cells += [f"{x:.0f}" for x in (computation, sums, last, limit, step.milliseconds)]
-                cells.append(f"{step.milliseconds / limit:.3f}")
+                cells += [f"{x:.0f}" for x in (computation, sums, last, full, program, step.milliseconds)]
+                cells += [f"{step.milliseconds / limit:.3f}" for limit in (full, program)]
                 rows.append("| " + " | ".join(map(str, cells)) + " |")
                 print(rows[-1], flush=True)
     text = "\n".join(rows) + "\n"
