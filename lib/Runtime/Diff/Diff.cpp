@@ -78,9 +78,11 @@ bool Comparison::sameNumbers(const TrainedStep &a, const TrainedStep &b) const {
          (!a.gradNorm || !b.gradNorm || sameBits(*a.gradNorm, *b.gradNorm));
 }
 
-static bool isFinite(const TrainedStep &step) {
-  return std::isfinite(step.loss) &&
-         (!step.gradNorm || std::isfinite(*step.gradNorm));
+/// Returns true if a number of the step is not finite and the step is not
+/// skipped, so that training ends.
+static bool diverges(const TrainedStep &step) {
+  return !step.skipped && (!std::isfinite(step.loss) ||
+                           (step.gradNorm && !std::isfinite(*step.gradNorm)));
 }
 
 std::vector<TensorPair>
@@ -351,7 +353,7 @@ Result<ExitCode> Comparison::compareSteps() {
       if (!status.ok())
         return status;
     }
-    if (!isFinite(*a)) {
+    if (diverges(*a)) {
       std::printf("%s; both diverged at step %lld\n",
                   summary(i - first + 1).c_str(), (long long)i);
       return ExitCode::Diverged;

@@ -97,6 +97,7 @@ static TrainedStep readStep(const Json &json) {
   step.rate = numberOf(json.at("lr"));
   if (json.contains("grad_norm"))
     step.gradNorm = numberOf(json.at("grad_norm"));
+  step.skipped = json.value("skipped", false);
   if (json.contains("hashes"))
     step.hashes = json.at("hashes").get<std::vector<std::string>>();
   if (!json.contains("ops"))

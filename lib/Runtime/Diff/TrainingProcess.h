@@ -61,6 +61,9 @@ struct TrainedStep {
   int64_t step = 0;
   double loss = 0, rate = 0;
   std::optional<double> gradNorm;
+  /// True if the step changed no state, because a scaled gradient overflowed,
+  /// and training continues.
+  bool skipped = false;
   std::vector<std::string> hashes; ///< In the order of TrainedModel::tensors.
   std::vector<OpRecord> ops;
   /// The writes of tensors in a step are numbered in order of execution. For

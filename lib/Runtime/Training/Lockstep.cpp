@@ -191,6 +191,11 @@ void Server::addRecord(const StepRecord &record, Json &reply) const {
   reply["lr"] = bitsOf(record.rate);
   if (record.gradNorm)
     reply["grad_norm"] = bitsOf(*record.gradNorm);
+  // The last skipped step that the flag --loss-scale permits in a row ends a
+  // training run as diverged.
+  if (record.skipped &&
+      run_.progress().lossScale->skippedInARow < options_.lossScale.skips)
+    reply["skipped"] = true;
 }
 
 /// Returns the string member `key` of a command, or "" if it is missing or not
