@@ -115,6 +115,13 @@ private:
 
 } // namespace
 
+/// Returns true if the result of a command depends on the rank or on other
+/// ranks.
+static bool dependsOnRanks(const ScheduledCommand &command) {
+  return command.kind == ScheduledCommand::Kind::CollectiveStart ||
+         command.kind == ScheduledCommand::Kind::CopyShard;
+}
+
 static std::string kindOf(const ScheduledCommand &command) {
   if (command.kind == ScheduledCommand::Kind::Fill)
     return "fill";
@@ -314,6 +321,11 @@ Status TraceChecker::checkProgram() {
   });
   if (!status.ok())
     return status;
+  if (llvm::any_of(program->commands, dependsOnRanks))
+    return Status::badInput(
+        "--check-trace: the program '" + name.str() +
+        "' is for several ranks, but a trace is for one rank; compile the "
+        "module and the executable without --mesh");
   rt::ArenaOp arenaOp = *module.getOps<rt::ArenaOp>().begin();
   // The host arena, if any, follows the device arena.
   auto expected = static_cast<uint64_t>(arenaOp.getHeight());
