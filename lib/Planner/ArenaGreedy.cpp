@@ -363,6 +363,8 @@ static bool placeInTime(const Problem &problem, int64_t target, Effort &effort,
           });
       trials.insert(above, std::move(trial));
     }
+  if (trials.empty()) // There was no effort for a single order.
+    return false;
   bool isBetter = trials.front().placement.height < best.height;
   if (isBetter)
     best = trials.front().placement;

@@ -162,6 +162,23 @@ TEST(Arena, UnreachableCapacityStillGivesAPlan) {
   EXPECT_TRUE(plan.optimal);
 }
 
+TEST(Arena, AnyEffortGivesAPlan) {
+  // No order reaches the load, so each plan uses its effort up, or proves that
+  // a larger height is optimal.
+  std::mt19937 random(7);
+  Buffers buffers;
+  ArenaPlan best;
+  do {
+    buffers = randomBuffers(random, 8, 13, 8, false);
+    best = planAndVerify(buffers);
+  } while (best.height == best.maxLive);
+  for (uint64_t effort = 0; effort < 4000; ++effort) {
+    ArenaOptions options;
+    options.effort = effort;
+    EXPECT_GE(planAndVerify(buffers, options).height, best.height) << effort;
+  }
+}
+
 TEST(Arena, SeparateMomentsShareTheArena) {
   Buffers buffers = {{64, 64, 0, 5}, {128, 64, 5, 9}, {1, 64, 9, 10}};
   ArenaPlan plan = planAndVerify(buffers);
