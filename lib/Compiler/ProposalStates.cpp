@@ -310,13 +310,13 @@ Status ProposalMeasurer::refineJointly(const OffloadModel &model,
                                 StateEffort::Refine, trialFragmentation);
     if (!choice.ok())
       return choice.status();
-    // If no activations could be chosen, the program was not scheduled, and
-    // `trial.seconds` is an estimate.
-    bool isMeasured = !trial.offload.empty();
+    // If the trial does not fit and no activations could be chosen, the program
+    // was not scheduled, and `trial.seconds` is an estimate.
+    bool isMeasured = *choice == Choice::Fits || !trial.offload.empty();
     if (*choice == Choice::Abandoned ||
         (isMeasured && trial.seconds >= proposal.seconds))
       break;
-    if (isMeasured)
+    if (!trial.offload.empty())
       offload = trial.offload;
     if (*choice == Choice::Exceeds) {
       limits.reduce(trial.height - request.budget,
