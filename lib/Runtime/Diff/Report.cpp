@@ -18,12 +18,15 @@ using namespace kiln::support;
 namespace kiln::runtime {
 
 double Finding::share() const {
-  double bound = rounding.bound();
+  // Integers and initial values are not rounded, so `rounding.eps` is 0, even
+  // if the sensitivity is not.
+  if (rounding.eps == 0)
+    return std::numeric_limits<double>::infinity();
   if (difference.norm == 0)
     // The norm is 0 although bits differ: the only differences are signs of
     // zeros.
     return 0;
-  double share = difference.norm / bound;
+  double share = difference.norm / rounding.bound();
   return share >= 0 ? share : std::numeric_limits<double>::infinity();
 }
 
