@@ -31,7 +31,8 @@ std::vector<int64_t> FastestCompilation::counts() const {
     return {request.microbatches};
   SegmentOrder order = *SegmentOrder::parse(request.order);
   std::vector<int64_t> counts;
-  for (int64_t count = 1; count <= *request.batch; ++count)
+  int64_t most = std::min(*request.batch, maxMicrobatches);
+  for (int64_t count = 1; count <= most; ++count)
     if (*request.batch % count == 0 && order.check(count).ok())
       counts.push_back(count);
   return counts;
