@@ -200,11 +200,10 @@ checkCommandLine(const std::vector<std::string> &words,
                      inQuotes(word));
       continue;
     }
-    bool hasValue = equals + 1 < word.size() ||
-                    (equals < word.size() && rules.acceptsEmptyValues);
+    bool hasValue = equals + 1 < word.size();
     bool isNext = equals == word.size() && i + 1 < words.size() &&
                   (rules.acceptsSeparateValues || isShort) &&
-                  !isFlag(words[i + 1]);
+                  !words[i + 1].empty() && !isFlag(words[i + 1]);
     if (!hasValue && !isNext)
       return usage(flag->dashed() + " needs a value: " + flag->spelling());
     i += isNext;

@@ -14,7 +14,6 @@
 #include "kiln/Compiler/Compile.h"
 #include "kiln/Compiler/MeasureMachine.h"
 #include "kiln/Compiler/Registration.h"
-#include "kiln/Dialect/Kiln/Transforms/Lossy.h"
 #include "kiln/Dialect/Kiln/Transforms/Optimizer.h"
 #include "kiln/Import/HuggingFace.h"
 #include "kiln/Support/Flags.h"
@@ -332,7 +331,6 @@ static Status checkWords(int argc, char **argv) {
            flag.spelling();
   };
   rules.acceptsSingleDash = true;
-  rules.acceptsEmptyValues = true;
   Result<std::vector<std::string>> models = checkCommandLine(argc, argv, rules);
   if (models.ok() && models->size() > 1)
     return Status(ExitCode::Usage,
@@ -470,9 +468,6 @@ static Status readLora(std::string &text) {
                     "--lora: " + options.status().message());
   if (!adapter.getNumOccurrences())
     return Status();
-  if (adapter.empty())
-    return Status(ExitCode::Usage,
-                  "--adapter is empty, expected the directory of an adapter");
   std::string path = adapter + "/" + adapterConfigFile;
   auto contents = readSmallFile(path, maxAdapterConfigBytes);
   if (!contents.ok())
@@ -587,11 +582,6 @@ int main(int argc, char **argv) {
   if (Status status = readSize(hostMemoryBudget, options.hostBudget);
       !status.ok())
     return static_cast<int>(fail(status));
-  if (offload.getNumOccurrences() && offload.empty())
-    return static_cast<int>(fail(Status(
-        ExitCode::Usage, "--offload is '', expected none, auto, or some of "
-                         "activations, optimizer, moments, parameters, "
-                         "separated by commas")));
   options.offload = offload;
   for (auto [flag, rate] :
        {std::pair(&simulateLink, &options.simulatedLink),
@@ -605,10 +595,6 @@ int main(int argc, char **argv) {
   }
   if (Status status = readLora(options.lora); !status.ok())
     return static_cast<int>(fail(status));
-  if (lossy.getNumOccurrences() && lossy.empty())
-    return static_cast<int>(
-        fail(Status(ExitCode::Usage, "--lossy is empty, expected " +
-                                         LossySpec::expected.str())));
   options.lossy = lossy;
   options.report = report;
   options.remarks = remarks;
@@ -617,11 +603,6 @@ int main(int argc, char **argv) {
     options.kernelCache =
         llvm::sys::Process::GetEnv("KILN_KERNEL_CACHE").value_or("");
   options.optimizer = optimizer;
-  if (stateTypes.getNumOccurrences() && stateTypes.empty())
-    return static_cast<int>(fail(
-        Status(ExitCode::Usage,
-               "--states is empty, expected a list such as "
-               "gradients:bf16,moments:bf16, or a recipe such as bf16-adam")));
   options.states = stateTypes;
   if (precision.getNumOccurrences())
     options.precision = precision;
@@ -649,7 +630,7 @@ int main(int argc, char **argv) {
   options.commandLine = joinWords(argc, argv);
   if (!machineName.getNumOccurrences())
     machineName = (*backend)->getDefaultMachine().str();
-  if (!machineName.empty() || machineName.getNumOccurrences()) {
+  if (!machineName.empty()) {
     Result<Machine> machine =
         chooseMachine(machineName, programs.str().str(), threads);
     if (!machine.ok())

@@ -55,17 +55,16 @@ struct CommandLineRules {
   /// may be empty.
   FlagTable other;
   std::function<std::string(const Flag &)> explainOther;
-  /// True if the program accepts "-name" for "--name", "--name value" for
-  /// "--name=value", and "--name=" as an empty value, respectively.
+  /// True if the program accepts "-name" for "--name", and "--name value" for
+  /// "--name=value", respectively.
   bool acceptsSingleDash = false;
   bool acceptsSeparateValues = true;
-  bool acceptsEmptyValues = false;
 };
 
 /// Checks that all flags in `words` (argv without the program name) are known,
-/// that each flag with a value has one, and that no flag is given twice unless
-/// it may repeat. Returns the words that are not flags. If --help is given,
-/// nothing is checked. A failure has ExitCode::Usage.
+/// that each flag with a value has one that is not empty, and that no flag is
+/// given twice unless it may repeat. Returns the words that are not flags. If
+/// --help is given, nothing is checked. A failure has ExitCode::Usage.
 Result<std::vector<std::string>>
 checkCommandLine(const std::vector<std::string> &words,
                  const CommandLineRules &rules);

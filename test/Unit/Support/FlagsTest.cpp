@@ -106,15 +106,15 @@ TEST(FlagsTest, AsksForValues) {
   EXPECT_EQ(refusal({"--steps"}), steps);
   EXPECT_EQ(refusal({"--steps="}), steps);
   EXPECT_EQ(refusal({"--steps", "--describe"}), steps);
+  EXPECT_EQ(refusal({"--steps", ""}), steps);
   EXPECT_EQ(refusal({"-o"}), "-o needs a value: -o FILE (see --help)");
+  EXPECT_EQ(refusal({"-o", ""}), "-o needs a value: -o FILE (see --help)");
 }
 
 TEST(FlagsTest, FollowsTheRulesOfAProgram) {
   CommandLineRules other = rules();
   other.acceptsSingleDash = true;
-  other.acceptsEmptyValues = true;
   EXPECT_EQ(refusal({"-steps=5"}, other), "");
-  EXPECT_EQ(refusal({"--steps="}, other), "");
   other.acceptsSeparateValues = false;
   EXPECT_EQ(refusal({"--steps", "5"}, other),
             "--steps needs a value: --steps=N (see --help)");
