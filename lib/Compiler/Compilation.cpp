@@ -67,14 +67,6 @@ Status Compilation::checkOptions() {
   auto usage = [](std::string message) {
     return Status(ExitCode::Usage, std::move(message));
   };
-  if (options.batch && *options.batch < 1)
-    return usage("--batch is " + std::to_string(*options.batch) +
-                 ", expected a positive number");
-  if (options.microbatches < 1 ||
-      (options.batch && *options.batch % options.microbatches))
-    return usage("--microbatches is " + std::to_string(options.microbatches) +
-                 ", expected a positive number that divides --batch=" +
-                 std::to_string(options.batch.value_or(options.microbatches)));
   auto order = SegmentOrder::parse(options.order);
   Status legal =
       order.ok() ? order->check(options.microbatches) : order.status();

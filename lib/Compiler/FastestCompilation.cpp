@@ -26,6 +26,25 @@ static bool hasDeviceMemory(const CompileOptions &options) {
          (options.machine && options.machine->kind == MachineKind::Gpu);
 }
 
+/// Checks --batch and --microbatches before anything divides by them.
+Status FastestCompilation::checkBatch() const {
+  auto usage = [](std::string message) {
+    return Status(ExitCode::Usage, std::move(message));
+  };
+  if (request.batch && *request.batch < 1)
+    return usage("--batch is " + std::to_string(*request.batch) +
+                 ", expected a positive number");
+  int64_t count = request.microbatches;
+  if (!request.autoMicrobatches &&
+      (count < 1 || request.batch.value_or(count) % count))
+    return usage("--microbatches is " + std::to_string(count) +
+                 ", expected a positive number" +
+                 (request.batch ? " that divides --batch=" +
+                                      std::to_string(*request.batch)
+                                : ""));
+  return Status();
+}
+
 std::vector<int64_t> FastestCompilation::counts() const {
   if (!request.autoMicrobatches)
     return {request.microbatches};
@@ -205,6 +224,8 @@ Status FastestCompilation::compileChosen() {
 }
 
 Status FastestCompilation::run() {
+  if (Status status = checkBatch(); !status.ok())
+    return status;
   if (request.hostBudget && !request.memoryBudget)
     return Status(ExitCode::Usage,
                   "--host-memory-budget needs --memory-budget=SIZE: without "

@@ -41,6 +41,7 @@ private:
     bool isFirst = true;
   };
 
+  Status checkBatch() const;
   std::vector<int64_t> counts() const;
   std::vector<int64_t> bucketSizes() const;
   std::vector<std::string> offloads(int64_t count) const;

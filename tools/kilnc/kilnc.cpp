@@ -33,6 +33,7 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <limits>
 #include <thread>
 
 using namespace llvm;
@@ -298,17 +299,18 @@ static ExitCode fail(const Status &status) {
   return status.code();
 }
 
-/// Reads a number into `value` if `flag` is given. `expected` describes valid
-/// values.
+/// Reads a number of at least `least` into `value` if `flag` is given.
+/// `expected` describes valid values.
 template <typename T>
 static Status readNumber(const cl::opt<std::string> &flag, T &value,
-                         const char *expected) {
+                         const char *expected,
+                         T least = std::numeric_limits<T>::lowest()) {
   bool isNumber;
   if constexpr (std::is_integral_v<T>)
     isNumber = to_integer(flag.getValue(), value, 10);
   else
     isNumber = !flag.getValue().empty() && to_float(flag.getValue(), value);
-  if (!flag.getNumOccurrences() || isNumber)
+  if (!flag.getNumOccurrences() || (isNumber && value >= least))
     return Status();
   return Status(ExitCode::Usage, "--" + flag.ArgStr.str() + " is " +
                                      inQuotes(flag) + ", expected " + expected);
@@ -556,7 +558,8 @@ int main(int argc, char **argv) {
   if (batch.getNumOccurrences())
     options.batch = sequences;
   if (Status status =
-          readNumber(sequence, options.sequenceLength, "a positive number");
+          readNumber(sequence, options.sequenceLength, "a positive number",
+                     /*least=*/int64_t(1));
       !status.ok())
     return static_cast<int>(fail(status));
   options.autoMicrobatches = microbatches == "auto";
