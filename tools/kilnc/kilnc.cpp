@@ -482,11 +482,8 @@ static Status readLora(std::string &text) {
   return options.status();
 }
 
-int main(int argc, char **argv) {
-  InitLLVM init(argc, argv);
-  // Make a full disk, a closed pipe and a file size limit cause write errors
-  // that can be reported.
-  prepareProcess();
+/// Executes the command line and returns the exit code.
+static int runCommand(int argc, char **argv) {
   removeLibraryOptions();
   cl::SetVersionPrinter(
       [](raw_ostream &os) { os << "kilnc " KILN_VERSION "\n"; });
@@ -508,8 +505,8 @@ int main(int argc, char **argv) {
   if (Status status = readNumber(maxThreads, threads, "1 to 1024");
       !status.ok())
     return static_cast<int>(fail(status));
-  SmallString<128> programs(sys::path::parent_path(
-      sys::fs::getMainExecutable(argv[0], reinterpret_cast<void *>(&main))));
+  SmallString<128> programs(sys::path::parent_path(sys::fs::getMainExecutable(
+      argv[0], reinterpret_cast<void *>(&runCommand))));
   SmallString<128> library(sys::path::parent_path(programs));
   sys::path::append(library, "lib");
   InitializeNativeTarget();
@@ -647,4 +644,21 @@ int main(int argc, char **argv) {
     return static_cast<int>(status.ok() ? ExitCode::Done : fail(status));
   }
   return static_cast<int>(compile(options));
+}
+
+int main(int argc, char **argv) {
+  InitLLVM init(argc, argv);
+  // Make a full disk, a closed pipe and a file size limit cause write errors
+  // that can be reported.
+  prepareProcess();
+  int exitCode = runCommand(argc, argv);
+  // An unchecked error would make raw_ostream abort with its own message.
+  outs().flush();
+  if (std::error_code failure = outs().error()) {
+    outs().clear_error();
+    if (exitCode == static_cast<int>(ExitCode::Done))
+      exitCode = static_cast<int>(fail(
+          Status::error("cannot write standard output: " + failure.message())));
+  }
+  return exitCode;
 }
