@@ -80,7 +80,7 @@ Status WeightPacker::write(const std::string &path) const {
 static Status refuseElement(const ModelWeights &weights,
                             const TensorInfo &tensor, int64_t index,
                             const std::string &problem) {
-  return Status::badInput("'" + weights.path() + "': element " +
+  return Status::badInput("'" + weights.pathOf(tensor) + "': element " +
                           std::to_string(index) + " (row-major) of tensor " +
                           inQuotes(tensor.name) + " " + problem);
 }

@@ -241,6 +241,12 @@ const TensorInfo *ModelWeights::find(std::string_view name) const {
   return it == places_.end() ? nullptr : it->second.tensor;
 }
 
+const std::string &ModelWeights::pathOf(const TensorInfo &tensor) const {
+  return files_.size() == 1
+             ? path_
+             : files_[places_.find(tensor.name)->second.file].path();
+}
+
 Status ModelWeights::read(std::string_view name, ElementType type, void *buffer,
                           uint64_t bytes) const {
   auto it = places_.find(name);
@@ -299,12 +305,12 @@ ModelWeights::match(const std::vector<ExpectedTensor> &expected) const {
           "'" + path_ + "' has no tensor " + inQuotes(want.name) +
           " of shape " + shapeText(want.shape) + ", which the model needs");
     if (tensor->shape != want.shape)
-      return Status::badInput("'" + path_ + "': tensor " +
+      return Status::badInput("'" + pathOf(*tensor) + "': tensor " +
                               inQuotes(tensor->name) + " has shape " +
                               shapeText(tensor->shape) +
                               ", the model expects " + shapeText(want.shape));
     if (!isConvertible(tensor->type, ElementType::F32))
-      return Status::badInput("'" + path_ + "': tensor " +
+      return Status::badInput("'" + pathOf(*tensor) + "': tensor " +
                               inQuotes(tensor->name) + " has dtype " +
                               std::string(infoOf(tensor->type).fileName) +
                               ", which does not convert to F32");

@@ -71,6 +71,9 @@ public:
   std::optional<PackedFormat> packedFormat() const;
   /// Returns the file or directory that was passed to open().
   const std::string &path() const { return path_; }
+  /// Returns the path to name in an error about a tensor, which must exist: its
+  /// shard, or path() if there is only one file.
+  const std::string &pathOf(const TensorInfo &tensor) const;
 
   /// Reads a whole tensor; see SafeTensorsFile::read.
   Status read(std::string_view name, ElementType type, void *buffer,

@@ -96,7 +96,8 @@ TEST(ModelWeights, S41_ModelExpectsOtherTensors) {
   expectBadInput(weights->match({{"a", {}, {2}}, {"c", {"d"}, {3}}}).status(),
                  "has no tensor 'c' of shape [3], which the model needs");
   expectBadInput(weights->match({{"a", {}, {1, 2}}}).status(),
-                 "tensor 'a' has shape [2], the model expects [1, 2]");
+                 "/one.safetensors': tensor 'a' has shape [2], the model "
+                 "expects [1, 2]");
   directory.put(
       "f4.safetensors",
       safeTensors(R"({"a":{"dtype":"F4","shape":[2],"data_offsets":[0,1]}})",
