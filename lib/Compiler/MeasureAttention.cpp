@@ -14,9 +14,11 @@
 
 #include "MeasureAttention.h"
 
-#include "kiln/Compiler/Compile.h"
+#include "FastestCompilation.h"
+
 #include "kiln/Support/Json.h"
 #include "kiln/Support/OutputFile.h"
+#include "kiln/Support/Process.h"
 
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
@@ -29,7 +31,6 @@
 using namespace llvm;
 using namespace kiln::support;
 using namespace kiln;
-using nlohmann::json;
 
 static constexpr int64_t lengths[] = {64, 256, 1024};
 static constexpr int64_t heads = 4, headWidth = 64, width = heads * headWidth;
@@ -66,17 +67,17 @@ static Status build(Trial &trial, const std::string &directory,
   std::string model = directory + "/model-" + std::to_string(trial.length);
   if (std::error_code failure = sys::fs::create_directory(model))
     return Status::error("cannot create '" + model + "': " + failure.message());
-  json config = {{"model_type", "gpt2"},
-                 {"vocab_size", 256},
-                 {"n_embd", width},
-                 {"n_head", heads},
-                 {"n_layer", 3},
-                 {"n_positions", trial.length},
-                 {"attn_pdrop", 0.0},
-                 {"embd_pdrop", 0.0},
-                 {"resid_pdrop", 0.0},
-                 {"layer_norm_epsilon", 1e-5},
-                 {"activation_function", "gelu_new"}};
+  nlohmann::json config = {{"model_type", "gpt2"},
+                           {"vocab_size", 256},
+                           {"n_embd", width},
+                           {"n_head", heads},
+                           {"n_layer", 3},
+                           {"n_positions", trial.length},
+                           {"attn_pdrop", 0.0},
+                           {"embd_pdrop", 0.0},
+                           {"resid_pdrop", 0.0},
+                           {"layer_norm_epsilon", 1e-5},
+                           {"activation_function", "gelu_new"}};
   if (Status status = writeFile(model + "/config.json", config.dump());
       !status.ok())
     return status;
@@ -87,9 +88,14 @@ static Status build(Trial &trial, const std::string &directory,
   compilation.clip = compilation.evaluation = false;
   compilation.maxThreads = options.threads;
   compilation.libraryDirectory = options.libraryDirectory;
-  if (compile(compilation) != ExitCode::Done)
+  Status compiled = FastestCompilation(compilation).run();
+  // A signal may also have ended the linker.
+  if (Status status = checkStop(); !status.ok())
+    return status;
+  if (!compiled.ok())
     return Status::error(
-        "cannot compile the model for the attention measurement");
+        "cannot compile the model for the attention measurement: " +
+        compiled.message());
   // The contents of the data file do not matter.
   return writeFile(model + "/data.txt",
                    std::string(trial.length * trial.sequences + 1, 'a'));
@@ -105,15 +111,18 @@ static Status sample(Trial &trial, const MeasureOptions &options) {
   std::vector<StringRef> views(std::begin(arguments), std::end(arguments));
   std::optional<StringRef> quiet[] = {StringRef(), StringRef(), StringRef()};
   std::string error;
-  if (int code = sys::ExecuteAndWait(trial.executable, views, std::nullopt,
-                                     quiet, 0, 0, &error))
+  int code = sys::ExecuteAndWait(trial.executable, views, std::nullopt, quiet,
+                                 0, 0, &error);
+  if (Status status = checkStop(); !status.ok())
+    return status;
+  if (code != 0)
     return Status::error(
         "the executable of the attention measurement failed with exit code " +
         std::to_string(code) + (error.empty() ? "" : ": " + error));
-  Result<json> document = readJsonFile(trace);
+  Result<nlohmann::json> document = readJsonFile(trace);
   if (!document.ok())
     return document.status();
-  for (const json &event : (*document)["traceEvents"]) {
+  for (const nlohmann::json &event : (*document)["traceEvents"]) {
     if (event.value("ph", "") != "X")
       continue;
     double seconds = event.value("dur", 0.0) * 1e-6;

@@ -20,6 +20,7 @@
 
 #include "kiln/Support/Json.h"
 #include "kiln/Support/OutputFile.h"
+#include "kiln/Support/Process.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
@@ -57,6 +58,8 @@ static Result<json> runProbe(const std::string &directory,
   std::string error;
   int code = sys::ExecuteAndWait(program, command, std::nullopt, redirects, 0,
                                  0, &error);
+  if (Status status = checkStop(); !status.ok())
+    return status;
   if (code != 0)
     return Status::error("'" + program.str().str() +
                          "' failed with exit code " + std::to_string(code) +
@@ -133,6 +136,8 @@ Result<Machine> kiln::measureMachine(const MeasureOptions &options) {
 
 Status kiln::writeMeasuredMachine(const MeasureOptions &options,
                                   const std::string &path) {
+  // On a signal, stop after the current program and remove the temporary files.
+  installStopSignals();
   Result<OutputFile> file = OutputFile::create(path);
   if (!file.ok())
     return file.status();

@@ -31,7 +31,8 @@ struct MeasureOptions {
 Result<Machine> measureMachine(const MeasureOptions &options);
 
 /// Measures this machine and writes the machine file `path` atomically. Before
-/// measuring, checks that the file can be created.
+/// measuring, checks that the file can be created. Installs the handler of stop
+/// signals; after a signal, leaves no file.
 Status writeMeasuredMachine(const MeasureOptions &options,
                             const std::string &path);
 
