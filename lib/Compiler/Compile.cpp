@@ -8,6 +8,7 @@
 #include "kiln/Compiler/Compile.h"
 
 #include "FastestCompilation.h"
+#include "KernelCache.h"
 #include "WriteOutput.h"
 
 using namespace mlir;
@@ -49,11 +50,18 @@ static Status checkRemarks(const CompileOptions &options) {
   return Status();
 }
 
-/// Fails if an output cannot be written, before time is spent on planning.
+/// Checks that the outputs can be written, and that the kernel cache has a
+/// directory, before time is spent on planning.
 static Status tryOutputs(const CompileOptions &options) {
+  if (options.printsPipeline)
+    return Status();
+  if (options.stage == EmitStage::Executable && !options.kernelCache.empty())
+    if (Status status = KernelCache::createDirectory(options.kernelCache);
+        !status.ok())
+      return status;
   for (const std::string *path :
        {&options.output, &options.report, &options.remarks})
-    if (!path->empty() && !options.printsPipeline)
+    if (!path->empty())
       if (Status status = tryOutput(*path); !status.ok())
         return status;
   return Status();

@@ -38,7 +38,7 @@ static StringRef textOf(const Hash &hash) {
   return toStringRef(ArrayRef<uint8_t>(hash));
 }
 
-Result<KernelCache> KernelCache::open(StringRef directory, StringRef compiler) {
+Status KernelCache::createDirectory(StringRef directory) {
   std::error_code failure = sys::fs::create_directories(directory);
   if (!failure && !sys::fs::is_directory(directory))
     failure = std::make_error_code(std::errc::not_a_directory);
@@ -46,6 +46,12 @@ Result<KernelCache> KernelCache::open(StringRef directory, StringRef compiler) {
     return Status::error(
         "cannot create '" + directory.str() +
         "', the directory of the kernel cache: " + failure.message());
+  return Status();
+}
+
+Result<KernelCache> KernelCache::open(StringRef directory, StringRef compiler) {
+  if (Status status = createDirectory(directory); !status.ok())
+    return status;
   CachePruningPolicy policy;
   policy.MaxSizeBytes = kMostBytes;
   pruneCache(directory, policy);

@@ -33,6 +33,10 @@ namespace kiln {
 
 class KernelCache {
 public:
+  /// Creates `directory` and its missing parents, unless it exists. open() does
+  /// this, too; a separate call reports an invalid path early.
+  static Status createDirectory(llvm::StringRef directory);
+
   /// Opens a cache in `directory`, and creates the directory if it does not
   /// exist. At most every 20 minutes, removes entries that were not accessed
   /// for a week, and then those accessed least recently until the cache is
