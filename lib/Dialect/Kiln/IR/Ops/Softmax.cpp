@@ -351,14 +351,22 @@ static bool findChain(Value value, llvm::SetVector<Operation *> &chain,
 /// of the program, moves the ops that compute it before `loss`, and returns
 /// `cotangent`. Otherwise returns null. The op that replaces `loss` can then
 /// read `cotangent` and multiply the gradient by it before the gradient is
-/// rounded.
+/// rounded. Ops of the forward pass that are read before `loss` stay where they
+/// are.
 static Value cotangentInput(Value cotangent, Operation *loss) {
   llvm::SetVector<Operation *> chain;
   bool isScaled = false;
   if (!findChain(cotangent, chain, isScaled) || !isScaled)
     return Value();
-  for (Operation *op : chain)
-    op->moveBefore(loss);
+  Operation *position = loss;
+  for (Operation *op : llvm::reverse(chain)) {
+    if (llvm::any_of(op->getUsers(), [&](Operation *user) {
+          return user->isBeforeInBlock(position);
+        }))
+      continue;
+    op->moveBefore(position);
+    position = op;
+  }
   return cotangent;
 }
 
