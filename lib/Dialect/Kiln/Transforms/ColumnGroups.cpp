@@ -7,6 +7,8 @@
 
 #include "ColumnGroups.h"
 
+#include "kiln/Dialect/Kiln/Transforms/Levels.h"
+
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -38,7 +40,8 @@ static bool isElementwise(Operation *op) {
 
 ColumnGroups::ColumnGroups(ProgramOp program, SymbolTable &symbols,
                            int64_t ranks)
-    : program(program), symbols(symbols), ranks(ranks) {
+    : program(program), symbols(symbols), ranks(ranks),
+      written(findWritten(program)) {
   for (auto [i, op] : llvm::enumerate(program.getBlock())) {
     positions[&op] = int64_t(i);
     if (auto read = dyn_cast<ReadOp>(op))
@@ -72,14 +75,15 @@ int32_t ColumnGroups::indexOf(Value value) {
   return index;
 }
 
-/// Returns true if `value` is the value of a parameter that the program reads
-/// only once, for a single user.
+/// Returns true if `value` is the value of a parameter that the program does
+/// not write and reads only once, for a single user.
 bool ColumnGroups::isWeight(Value value) const {
   auto read = value.getDefiningOp<ReadOp>();
   if (!read || !value.hasOneUse())
     return false;
   auto state = symbols.lookup<StateOp>(read.getState());
   return state && state.getRole() == Role::Parameter && !state.getShard() &&
+         !written.contains(read.getStateAttr().getAttr()) &&
          reads.lookup(read.getStateAttr().getAttr()) == 1;
 }
 

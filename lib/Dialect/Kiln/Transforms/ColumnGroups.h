@@ -26,6 +26,7 @@
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 
 #include <vector>
 
@@ -89,6 +90,7 @@ private:
   ProgramOp program;
   mlir::SymbolTable &symbols;
   int64_t ranks;
+  llvm::DenseSet<mlir::StringAttr> written; ///< States that programs write.
   /// The attention ops with fewer key heads than ranks.
   llvm::SmallVector<AttentionOp> fewHeads;
   llvm::DenseMap<mlir::Value, int32_t> indexes;

@@ -80,6 +80,13 @@ std::optional<int64_t> kiln::findVocabulary(ProgramOp program) {
   return smallest;
 }
 
+llvm::DenseSet<StringAttr> kiln::findWritten(Operation *scope) {
+  llvm::DenseSet<StringAttr> names;
+  scope->walk(
+      [&](WriteOp write) { names.insert(write.getStateAttr().getAttr()); });
+  return names;
+}
+
 namespace {
 
 class ForwardVerifier {

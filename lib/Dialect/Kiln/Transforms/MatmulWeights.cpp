@@ -8,6 +8,7 @@
 #include "kiln/Dialect/Kiln/Transforms/MatmulWeights.h"
 
 #include "kiln/Dialect/Kiln/IR/ElementTypes.h"
+#include "kiln/Dialect/Kiln/Transforms/Levels.h"
 
 using namespace mlir;
 using namespace kiln;
@@ -33,9 +34,10 @@ static bool isReadByMatmuls(ReadOp read) {
 MatmulWeights
 kiln::findMatmulWeights(ModuleOp module,
                         llvm::function_ref<bool(StateOp)> filter) {
-  llvm::DenseSet<StringAttr> names;
+  llvm::DenseSet<StringAttr> names, written = findWritten(module);
   for (StateOp state : module.getOps<StateOp>())
     if (state.getRole() == Role::Parameter &&
+        !written.contains(state.getSymNameAttr()) &&
         state.getTensorType().getRank() == 2 &&
         isStoredReal(state.getTensorType().getElementType()) && filter(state))
       names.insert(state.getSymNameAttr());

@@ -7,12 +7,15 @@
 //
 // The pass does not change results if the weights come from files with the
 // element type `storage` of kiln.model: this type represents all values of a
-// frozen state exactly, and every reader converts them as before.
+// frozen state exactly, and every reader converts them as before. States of
+// integers and states that a program writes keep their type: the storage type
+// does not represent their values exactly.
 //
 //===----------------------------------------------------------------------===//
 
 #include "NarrowReads.h"
 #include "kiln/Dialect/Kiln/IR/ElementTypes.h"
+#include "kiln/Dialect/Kiln/Transforms/Levels.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 #include "kiln/Support/ElementConversion.h"
 
@@ -44,10 +47,13 @@ struct NarrowFrozenStatesPass
     if (!storage || !isStoredReal(storage.getValue()))
       return;
     Type element = storage.getValue();
+    llvm::DenseSet<StringAttr> written = findWritten(module);
     llvm::StringMap<RankedTensorType> narrowed;
     for (StateOp state : module.getOps<StateOp>()) {
       RankedTensorType type = state.getTensorType();
       if (state.getRole() != Role::Parameter || !state.getFrozen() ||
+          written.contains(state.getSymNameAttr()) ||
+          !isStoredReal(type.getElementType()) ||
           elementBytes(element) >= elementBytes(type))
         continue;
       type = type.clone(element);

@@ -219,8 +219,9 @@ void LayerPartitioner::setHeads(Operation *op, int64_t size) {
 }
 
 /// Divides, over the ranks, the rows of each parameter that only embeddings and
-/// the linear head read.
+/// the linear head read, and that the program does not write.
 void LayerPartitioner::divideVocabulary() {
+  llvm::DenseSet<StringAttr> written = findWritten(program);
   DenseMap<StringAttr, SmallVector<ReadOp>> reads;
   SmallVector<StringAttr> names;
   for (ReadOp read : program.getBlock().getOps<ReadOp>()) {
@@ -238,7 +239,8 @@ void LayerPartitioner::divideVocabulary() {
              use.getOperandNumber() == 1;
     };
     bool divides = state.getRole() == Role::Parameter && !state.getShard() &&
-                   type.getRank() == 2 && type.getDimSize(0) >= ranks &&
+                   !written.contains(name) && type.getRank() == 2 &&
+                   type.getDimSize(0) >= ranks &&
                    llvm::all_of(reads[name], [&](ReadOp read) {
                      return llvm::all_of(read->getUses(), isVocabulary);
                    });

@@ -45,3 +45,22 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets:
 module attributes {kiln.model = {storage = f64}} {
 kiln.state @w : tensor<8x8xf32> {frozen, role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 }
+
+// -----
+
+// A parameter that a program writes and a parameter of integers keep their types.
+// CHECK: kiln.state @seen : tensor<8xf32> {frozen,
+// CHECK: kiln.state @count : tensor<i64> {frozen,
+// CHECK: [[SEEN:%.+]] = kiln.read @seen : tensor<8xf32>
+// CHECK: [[NEXT:%.+]] = kiln.scale [[SEEN]] by
+// CHECK: kiln.write @seen, [[NEXT]] : tensor<8xf32>
+module attributes {kiln.model = {storage = bf16}} {
+kiln.state @seen : tensor<8xf32> {frozen, role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
+kiln.state @count : tensor<i64> {frozen, role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.program @forward(%scale: tensor<f64> {kiln.name = "loss_scale"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %seen = kiln.read @seen : tensor<8xf32>
+  %next = kiln.scale %seen by 2.0 : tensor<8xf32>
+  kiln.write @seen, %next : tensor<8xf32>
+  kiln.return %scale : tensor<f64>
+}
+}

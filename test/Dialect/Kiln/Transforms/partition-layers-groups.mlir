@@ -125,3 +125,32 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets:
   %loss = kiln.linear_cross_entropy %y, %wte, %targets, %scale : (tensor<8x8xf32>, tensor<9x8xf32>, tensor<2x4xi32>, tensor<f64>) -> tensor<f64>
   kiln.return %loss : tensor<f64>
 }
+
+// -----
+
+// A table and a matrix that the program writes are not divided.
+// CHECK: kiln.state @wte : tensor<5x8xf32>
+// CHECK: kiln.state @table : tensor<9x8xf32>
+// CHECK: kiln.state @w1 : tensor<8x8xf32>
+// CHECK: kiln.state @w2 : tensor<8x8xf32>
+kiln.state @wte : tensor<9x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
+kiln.state @table : tensor<9x8xf32> {role = #kiln.role<parameter>, frozen, init = #kiln.splat<value = 1.0>}
+kiln.state @w1 : tensor<8x8xf32> {role = #kiln.role<parameter>, frozen, init = #kiln.splat<value = 1.0>}
+kiln.state @w2 : tensor<8x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
+kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets: tensor<2x4xi32> {kiln.name = "targets"}, %scale: tensor<f64> {kiln.name = "loss_scale"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %wte = kiln.read @wte : tensor<9x8xf32>
+  %x = kiln.embedding %tokens, %wte : (tensor<2x4xi32>, tensor<9x8xf32>) -> tensor<8x8xf32>
+  %table = kiln.read @table : tensor<9x8xf32>
+  %t = kiln.embedding %tokens, %table : (tensor<2x4xi32>, tensor<9x8xf32>) -> tensor<8x8xf32>
+  %s = kiln.add %x, %t : tensor<8x8xf32>
+  %w1 = kiln.read @w1 : tensor<8x8xf32>
+  %w2 = kiln.read @w2 : tensor<8x8xf32>
+  %h = kiln.matmul %s, %w1 : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %a = kiln.relu %h : tensor<8x8xf32>
+  %y = kiln.matmul %a, %w2 : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %rows = kiln.constant dense<2.0> : tensor<9x8xf32> -> tensor<9x8xf32>
+  kiln.write @table, %rows : tensor<9x8xf32>
+  kiln.write @w1, %y : tensor<8x8xf32>
+  %loss = kiln.linear_cross_entropy %y, %wte, %targets, %scale : (tensor<8x8xf32>, tensor<9x8xf32>, tensor<2x4xi32>, tensor<f64>) -> tensor<f64>
+  kiln.return %loss : tensor<f64>
+}

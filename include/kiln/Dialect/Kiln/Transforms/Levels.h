@@ -17,6 +17,8 @@
 
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
 
+#include "llvm/ADT/DenseSet.h"
+
 #include <optional>
 
 namespace kiln {
@@ -42,6 +44,11 @@ void nameByKind(ProgramOp program, ProgramKind kind,
 /// support: the smallest number of rows of an embedding table or of classes of
 /// a loss. Returns std::nullopt if the program has neither lookups nor losses.
 std::optional<int64_t> findVocabulary(ProgramOp program);
+
+/// Returns the names of the states that programs in `scope`, a module or a
+/// program, write. On the forward level, the type of such a state must not
+/// change, because the values that are written have this type.
+llvm::DenseSet<mlir::StringAttr> findWritten(mlir::Operation *scope);
 
 } // namespace kiln
 

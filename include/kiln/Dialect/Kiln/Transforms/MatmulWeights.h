@@ -27,8 +27,8 @@ using MatmulWeights =
 
 /// Returns parameters by name, each with all its reads. A parameter is included
 /// if `filter` returns true for it, if it is a matrix of floating-point
-/// elements, and if only matmuls read it, as their right operand, either
-/// directly or after a conversion.
+/// elements, if no program writes it, and if only matmuls read it, as their
+/// right operand, either directly or after a conversion.
 MatmulWeights findMatmulWeights(mlir::ModuleOp module,
                                 llvm::function_ref<bool(StateOp)> filter);
 

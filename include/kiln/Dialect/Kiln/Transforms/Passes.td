@@ -48,7 +48,8 @@ def PartitionLayers : Pass<"kiln-partition-layers", "::mlir::ModuleOp"> {
     first parameter and the same rows of the second one, whose matmul yields partial
     sums. Ops between them must compute each column from the same column, or be
     attention, whose heads are divided. Parameters that are divided get the attribute
-    `shard`; columns that do not divide evenly are padded with zeros.
+    `shard`; columns that do not divide evenly are padded with zeros. A parameter that
+    the program writes is not divided.
 
     ```
     %h = kiln.matmul %x, %w1          %s = kiln.share %x over "tp"
@@ -97,7 +98,8 @@ def NarrowFrozenStates : Pass<"kiln-narrow-frozen-states", "::mlir::ModuleOp"> {
     which the weight files of the model store its parameters. A frozen parameter of a
     wider type gets this type, so that no wider copy of it exists. Values from files
     of this type do not change; initial values, and values from files of a wider type,
-    are rounded to it. Casts of the parameter read the new type;
+    are rounded to it. Parameters that a program writes and parameters of integers do
+    not change. Casts of the parameter read the new type;
     an embedding looks up narrow rows; other readers get a cast. Runs after
     kiln-set-precision, which decides which readers read casts.
 
@@ -112,8 +114,9 @@ def NarrowFrozenStates : Pass<"kiln-narrow-frozen-states", "::mlir::ModuleOp"> {
 def QuantizeWeights : Pass<"kiln-quantize-weights", "::mlir::ModuleOp"> {
   let summary = "Store frozen weights in a quantized encoding";
   let description = [{
-    A frozen matrix that only matmuls read, as their right operand, is stored in the
-    given encoding, and `kiln.dequantize` decodes it for its readers. Tables of
+    A frozen matrix that only matmuls read, as their right operand, and that no program
+    writes is stored in the given encoding, and `kiln.dequantize` decodes it for its
+    readers. Tables of
     embeddings, classifiers and matrices of f64 are not quantized. Inputs of a layer
     that `int8` stores as outliers are the columns of the matrix if the matmul
     transposes it, and its rows otherwise. Runs after
