@@ -177,9 +177,15 @@ void Autocast::run() {
       else
         convert(precise);
     } else {
+      Type element = full;
+      if (auto write = dyn_cast<WriteOp>(op))
+        element = SymbolTable::lookupNearestSymbolFrom<StateOp>(
+                      write, write.getStateAttr())
+                      .getTensorType()
+                      .getElementType();
       for (OpOperand &operand : op->getOpOperands())
         if (isMixed(operand.get().getType()))
-          operand.set(converted(operand.get(), full));
+          operand.set(converted(operand.get(), element));
     }
     findFlexible(op);
   }
