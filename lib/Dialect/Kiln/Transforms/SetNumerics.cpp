@@ -66,19 +66,22 @@ static void splitColumnSum(ReduceOp op, int64_t threads) {
 }
 
 /// Splits a mean into a sum and a scale. Returns the sum, or `op` if it is not
-/// a mean.
+/// a mean. The sum of f16 elements is f32 and is rounded after it is scaled,
+/// because it may exceed the range of f16 although the mean does not.
 static ReduceOp splitMean(ReduceOp op) {
   if (op.getKind() != Reduction::Mean)
     return op;
   LayerListener layer(getLayer(op));
   OpBuilder builder(op, &layer);
-  auto sum = ReduceOp::create(builder, op.getLoc(), op.getType(),
-                              Reduction::Sum, op.getX(), op.getDims());
-  int64_t count =
-      op.getX().getType().getNumElements() / op.getType().getNumElements();
+  RankedTensorType type = op.getType();
+  RankedTensorType wide =
+      type.getElementType().isF16() ? fullPrecision(type) : type;
+  auto sum = ReduceOp::create(builder, op.getLoc(), wide, Reduction::Sum,
+                              op.getX(), op.getDims());
+  int64_t count = op.getX().getType().getNumElements() / type.getNumElements();
   Value mean = ScaleOp::create(builder, op.getLoc(), sum,
                                builder.getF64FloatAttr(1.0 / count));
-  op.replaceAllUsesWith(mean);
+  op.replaceAllUsesWith(builder.createOrFold<CastOp>(op.getLoc(), type, mean));
   op.erase();
   return sum;
 }

@@ -22,6 +22,16 @@ kiln.program @mean(%x: tensor<4x8xf32> {kiln.name = "x"}) -> tensor<4xf32> attri
   kiln.return %y : tensor<4xf32>
 }
 
+// A mean of f16 elements is computed in f32 and then rounded.
+// CHECK-LABEL: kiln.program @half_mean
+// CHECK: [[S:%.+]] = kiln.reduce sum {{.*}} : tensor<4x8xf16> to tensor<4xf32>
+// CHECK: [[M:%.+]] = kiln.scale [[S]] by 1.250000e-01 : tensor<4xf32>
+// CHECK: kiln.cast [[M]] : tensor<4xf32> to tensor<4xf16>
+kiln.program @half_mean(%x: tensor<4x8xf16> {kiln.name = "x"}) -> tensor<4xf16> attributes {kind = #kiln.program_kind<train>} {
+  %y = kiln.reduce mean %x dims [1] : tensor<4x8xf16> to tensor<4xf16>
+  kiln.return %y : tensor<4xf16>
+}
+
 // The larger extent is split; a small matmul is not split.
 // CHECK-LABEL: kiln.program @grids
 // CHECK: kiln.matmul {{.*}} {grid = array<i64: 1, 2>}
