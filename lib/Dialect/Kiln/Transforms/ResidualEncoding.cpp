@@ -126,13 +126,14 @@ void EncodingBuilder::applyCodes(const ResidualEncoding &encoding) {
 //===----------------------------------------------------------------------===//
 
 /// Returns true if a value reaches the results of the program only through
-/// linear ops and has no other users. The value is then only used as a
-/// gradient.
+/// linear ops and conversions and has no other users. The value is then only
+/// used as a gradient.
 static bool isOnlyReturned(Value gradient) {
   return llvm::all_of(gradient.getUsers(), [](Operation *user) {
     if (isa<ReturnOp>(user))
       return true;
-    return isa<AddOp, ReshapeOp, TransposeOp, SliceOp, ConcatOp, PadOp>(user) &&
+    return isa<AddOp, CastOp, ReshapeOp, TransposeOp, SliceOp, ConcatOp, PadOp>(
+               user) &&
            isOnlyReturned(user->getResult(0));
   });
 }

@@ -1,6 +1,7 @@
 // RUN: kiln-opt %s --kiln-autodiff --kiln-compress-residuals=lossy=fewbit:2,rmm:0.25 -split-input-file | FileCheck %s --check-prefixes=BOTH
 // RUN: kiln-opt %s --kiln-autodiff --kiln-compress-residuals=lossy=fewbit:2 -split-input-file | FileCheck %s --check-prefixes=CODE
 // RUN: kiln-opt %s --kiln-autodiff --kiln-compress-residuals=lossy=rmm:0.25 -split-input-file | FileCheck %s --check-prefixes=SKETCH
+// RUN: kiln-opt %s --kiln-autodiff --kiln-narrow-gradients=type=bf16 --kiln-compress-residuals=lossy=rmm:0.25 -split-input-file | FileCheck %s --check-prefixes=NARROW
 // RUN: kiln-opt %s --kiln-autodiff --kiln-compress-residuals -split-input-file | FileCheck %s --check-prefixes=NONE
 // RUN: kiln-opt %s --kiln-autodiff "--kiln-compress-residuals=lossy=fewbit:2 rebuild=false" -split-input-file | FileCheck %s --check-prefixes=KEEP
 
@@ -87,6 +88,12 @@ kiln.program @forward(%tokens: tensor<4x16xi32> {kiln.name = "tokens"}, %targets
 // Two matmuls of one value share one sketch. For a weight stored as [outputs,
 // inputs], the sketch is the right operand. A value with another reader in the
 // backward pass (here relu_grad reads %h, an operand of a matmul) is kept.
+
+// A gradient that is converted before it is returned is estimated, too.
+// NARROW: [[P:%.+]] = kiln.sketch_rows {{.*}}key = 0
+// NARROW: kiln.phase backward
+// NARROW: [[G:%.+]] = kiln.matmul %{{.+}}, [[P]] trans_a : (tensor<16x5xf32>, tensor<16x8xf32>) -> tensor<5x8xf32>
+// NARROW: kiln.cast [[G]] : tensor<5x8xf32> to tensor<5x8xbf16>
 
 // SKETCH-LABEL: kiln.program @train
 // SKETCH: [[X:%.+]] = kiln.embedding
