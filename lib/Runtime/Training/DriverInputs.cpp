@@ -94,8 +94,12 @@ Status Driver::checkOptions() {
     return usage("--val-data: this executable was compiled with --eval=off; "
                  "compile it with --eval=on");
   if (options_.generate > 0 && !findProgram(description_, "generate"))
-    return usage("--generate: this executable was compiled with --eval=off; "
-                 "compile it with --eval=on");
+    return usage(findProgram(description_, "evaluate")
+                     ? "--generate: the loss of this model is not a cross "
+                       "entropy with one row of logits per token, so the "
+                       "executable cannot generate; remove the flag"
+                     : "--generate: this executable was compiled with "
+                       "--eval=off; compile it with --eval=on");
   if (!options_.dumpGradients.empty() && !hasGradients(description_))
     return usage("--dump-gradients: the executable keeps no gradients; compile "
                  "it with --emit-gradients");

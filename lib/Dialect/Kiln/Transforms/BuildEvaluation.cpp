@@ -46,12 +46,41 @@ static void removeDeadCode(ProgramOp program) {
       (void)program.eraseArgument(i);
 }
 
+/// Returns false if the rows of the logits of a loss are not those of the
+/// tokens: there are more or fewer rows than tokens, or a transpose has changed
+/// the order of the targets of the rows.
+static bool hasRowPerToken(ProgramOp program, Operation *loss) {
+  BlockArgument tokens = program.getInput(InputRole::Tokens);
+  if (tokens && tensorTypeOf(tokens).getNumElements() !=
+                    tensorTypeOf(loss->getOperand(0)).getDimSize(0))
+    return false;
+  Value targets = loss->getOperand(isa<LinearCrossEntropyOp>(loss) ? 2 : 1);
+  // Several transposes may restore the order.
+  int64_t transposes = 0;
+  while (Operation *op = targets.getDefiningOp()) {
+    if (!isa<ReshapeOp, TransposeOp>(op))
+      break;
+    targets = op->getOperand(0);
+    auto transpose = dyn_cast<TransposeOp>(op);
+    if (!transpose)
+      continue;
+    SmallVector<int64_t> dims(transpose.getPermutation());
+    llvm::erase_if(dims, [&](int64_t dim) {
+      return tensorTypeOf(targets).getDimSize(dim) == 1;
+    });
+    transposes += !llvm::is_sorted(dims);
+  }
+  return transposes != 1;
+}
+
 /// Makes the program return, instead of the loss, the logits of the row whose
 /// index is the new input `position`. A language-model head that is part of the
-/// loss computes only this row. Fails if the loss is not a cross entropy.
+/// loss computes only this row. Fails if the loss is not a cross entropy with
+/// one row per token.
 static LogicalResult returnLogits(ProgramOp program) {
   Operation *loss = program.getReturn().getValues().front().getDefiningOp();
-  if (!isa_and_nonnull<CrossEntropyOp, LinearCrossEntropyOp>(loss))
+  if (!isa_and_nonnull<CrossEntropyOp, LinearCrossEntropyOp>(loss) ||
+      !hasRowPerToken(program, loss))
     return failure();
   LayerListener layer(getLayer(loss));
   OpBuilder builder(loss, &layer);
@@ -116,8 +145,8 @@ struct BuildEvaluationPass
       nameByKind(evaluate, ProgramKind::Evaluate, symbols);
       evaluate.setResultAttr(0, "kiln.name", builder.getStringAttr("loss"));
       removeTrainingEffects(evaluate);
-      // A program whose loss is not a cross entropy has no logits, so no
-      // generation program is built.
+      // No generation program is built for a program whose loss is not a cross
+      // entropy with one row of logits per token.
       auto generate = cast<ProgramOp>(builder.clone(*evaluate));
       nameByKind(generate, ProgramKind::Generate, symbols);
       if (failed(returnLogits(generate)))

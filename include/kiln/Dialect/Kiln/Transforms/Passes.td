@@ -512,7 +512,8 @@ def BuildEvaluation : Pass<"kiln-build-eval", "::mlir::ModuleOp"> {
   let summary = "Add the programs that evaluate and generate";
   let description = [{
     `@evaluate` is the forward program without dropout; `@generate` returns the
-    logits of the row named by its argument `position`. With `remove-forward` the
+    logits of the row named by its argument `position`. It is built if the loss is a
+    cross entropy whose rows are those of the tokens. With `remove-forward` the
     forward program is erased. With `divide-rows`, ranks of the axis `tp` divide rows
     between divided layers, as in kiln-autodiff.
   }];
