@@ -48,20 +48,26 @@ Status Compilation::readModel() {
 }
 
 /// Sets the probability of all dropout ops and of all attention ops with
-/// dropout. Removes the dropout ops if `p` is 0.
-static void overrideDropout(ModuleOp module, double p) {
+/// dropout. Removes the dropout ops if `p` is 0. Returns false if the model has
+/// no such ops.
+static bool overrideDropout(ModuleOp module, double p) {
+  bool isFound = false;
   module.walk([&](Operation *op) {
     if (auto dropout = dyn_cast<DropoutOp>(op)) {
+      isFound = true;
       dropout.setP(APFloat(p));
       if (p == 0) {
         dropout.replaceAllUsesWith(dropout.getX());
         dropout.erase();
       }
     } else if (auto attention = dyn_cast<AttentionOp>(op)) {
-      if (attention.getP().convertToDouble() > 0)
+      if (attention.getP().convertToDouble() > 0) {
+        isFound = true;
         attention.setP(APFloat(p));
+      }
     }
   });
+  return isFound;
 }
 
 /// Returns an error if the model is a single file of a Hugging Face directory.
@@ -145,8 +151,13 @@ Status Compilation::readModelFile() {
                       ", but the states in '" + options.model + "' are " +
                       precision +
                       ": change their types, or leave --precision out");
-  if (options.dropout)
-    overrideDropout(*module, *options.dropout);
+  if (options.dropout && !overrideDropout(*module, *options.dropout) &&
+      *options.dropout > 0)
+    return Status(ExitCode::Usage,
+                  "--dropout is " + std::to_string(*options.dropout) +
+                      ", but '" + options.model +
+                      "' has no dropout whose probability it could replace: "
+                      "leave --dropout out");
   if (options.batch && *options.batch != batch * options.microbatches)
     return Status(
         ExitCode::Usage,
