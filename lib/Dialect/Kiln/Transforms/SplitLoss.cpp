@@ -45,6 +45,7 @@ public:
   LogicalResult run();
 
 private:
+  LogicalResult checkWrites();
   LogicalResult visitTerm(OpOperand &term);
   LogicalResult refuse(Operation *op, StringRef reason);
 
@@ -64,6 +65,23 @@ LogicalResult LossSplitter::refuse(Operation *op, StringRef reason) {
          << " micro-batches do not add up to the loss of the batch; use one "
             "micro-batch, or a loss in which each term is either independent "
             "of all inputs or loss_scale times a sum over the sequences";
+}
+
+/// Checks that the micro-batches, which may belong to different data-parallel
+/// ranks, write the same value to each state. The states of the ranks would
+/// otherwise differ, because nothing sums or averages these values.
+LogicalResult LossSplitter::checkWrites() {
+  for (WriteOp write : program.getBlock().getOps<WriteOp>())
+    if (!sequences.factOf(write.getValue()).isShared())
+      return write.emitOpError("writes ")
+             << write.getStateAttr()
+             << " with a value that depends on the sequences of the batch, so "
+                "each of "
+             << microbatches
+             << " micro-batches (of all data-parallel ranks) would write "
+                "another value; use one micro-batch and one data-parallel "
+                "rank, or do not write the state";
+  return success();
 }
 
 LogicalResult LossSplitter::visitTerm(OpOperand &term) {
@@ -102,7 +120,8 @@ LogicalResult LossSplitter::visitTerm(OpOperand &term) {
 LogicalResult LossSplitter::run() {
   for (Operation &op : program.getBlock().without_terminator())
     sequences.visit(op);
-  if (failed(visitTerm(program.getReturn()->getOpOperand(0))))
+  if (failed(checkWrites()) ||
+      failed(visitTerm(program.getReturn()->getOpOperand(0))))
     return failure();
   OpBuilder builder(program.getContext());
   for (OpOperand *term : shared) {

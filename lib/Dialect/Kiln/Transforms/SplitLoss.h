@@ -14,8 +14,9 @@ namespace kiln {
 
 /// Changes a forward program so that the losses of `microbatches` micro-batches
 /// add up to the loss of the batch. If this cannot be proven, emits an error at
-/// the op at which the proof fails. Must run before differentiation, so that
-/// the gradients add up as well.
+/// the op at which the proof fails. Also emits an error if the micro-batches
+/// would write different values to a state. Must run before differentiation, so
+/// that the gradients add up as well.
 llvm::LogicalResult splitLoss(ProgramOp program, int64_t microbatches);
 
 } // namespace kiln

@@ -287,3 +287,18 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets:
   %loss = kiln.reshape %sum : tensor<1x1xf64> to tensor<f64>
   kiln.return %loss : tensor<f64>
 }
+
+// -----
+
+// Statistics of the batch that are kept in a state.
+kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.state @seen : tensor<8xf32> {role = #kiln.role<buffer>, init = #kiln.splat<value = 0.0>}
+kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets: tensor<2x4xi32> {kiln.name = "targets"}, %rng: tensor<1x3xi64> {kiln.name = "rng"}, %scale: tensor<f64> {kiln.name = "loss_scale"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<16x8xf32>
+  %x = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %sums = kiln.reduce sum %x dims [0] : tensor<8x8xf32> to tensor<8xf32>
+  // expected-error @below {{'kiln.write' op writes @seen with a value that depends on the sequences of the batch, so each of 4 micro-batches (of all data-parallel ranks) would write another value}}
+  kiln.write @seen, %sums : tensor<8xf32>
+  %loss = kiln.linear_cross_entropy %x, %w, %targets, %scale : (tensor<8x8xf32>, tensor<16x8xf32>, tensor<2x4xi32>, tensor<f64>) -> tensor<f64>
+  kiln.return %loss : tensor<f64>
+}

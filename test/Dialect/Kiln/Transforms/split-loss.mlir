@@ -135,3 +135,20 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets:
   %loss = kiln.cast %mean : tensor<f32> to tensor<f64>
   kiln.return %loss : tensor<f64>
 }
+
+// -----
+
+// A state may be written if the value depends on no sequence.
+// CHECK-LABEL: kiln.program @train
+// CHECK: kiln.write @doubled
+kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.state @doubled : tensor<4xf32> {role = #kiln.role<buffer>, init = #kiln.splat<value = 1.0>}
+kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets: tensor<2x4xi32> {kiln.name = "targets"}, %rng: tensor<1x3xi64> {kiln.name = "rng"}, %scale: tensor<f64> {kiln.name = "loss_scale"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<16x8xf32>
+  %x = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %doubled = kiln.read @doubled : tensor<4xf32>
+  %twice = kiln.add %doubled, %doubled : tensor<4xf32>
+  kiln.write @doubled, %twice : tensor<4xf32>
+  %loss = kiln.linear_cross_entropy %x, %w, %targets, %scale : (tensor<8x8xf32>, tensor<16x8xf32>, tensor<2x4xi32>, tensor<f64>) -> tensor<f64>
+  kiln.return %loss : tensor<f64>
+}
