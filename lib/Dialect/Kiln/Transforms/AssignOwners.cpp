@@ -18,13 +18,18 @@ kiln::giveToOwners(ArrayRef<OwnedTensor> tensors, int64_t ranks) {
     SmallVector<StateOp> states;
     int64_t bytes = 0;
   };
-  // The states of a layer form a unit. A parameter without a layer is a unit of
-  // its own.
-  llvm::MapVector<Attribute, Unit> units;
+  // The states of a layer form a unit. Equal gradients have the same layer, so
+  // parameters with one gradient are in one unit. Of parameters without a
+  // layer, only those with one gradient form a unit.
+  llvm::MapVector<const void *, Unit> units;
   for (const OwnedTensor &tensor : tensors) {
     StateOp state = tensor.state;
-    Unit &unit = units[tensor.layer ? Attribute(tensor.layer)
-                                    : Attribute(state.getSymNameAttr())];
+    const void *key = state.getSymNameAttr().getAsOpaquePointer();
+    if (tensor.layer)
+      key = tensor.layer.getAsOpaquePointer();
+    else if (tensor.gradient)
+      key = tensor.gradient.getAsOpaquePointer();
+    Unit &unit = units[key];
     unit.states.push_back(state);
     unit.bytes += bytesOf(state.getType());
   }

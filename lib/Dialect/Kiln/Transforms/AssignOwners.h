@@ -17,12 +17,17 @@ namespace kiln {
 struct OwnedTensor {
   StateOp state;
   LayerAttr layer;
+  /// The gradient whose sum over the ranks is computed for the parameter, and
+  /// for all other parameters with this gradient. Null if the parameter has a
+  /// sum of its own.
+  mlir::Value gradient;
 };
 
 /// Assigns each parameter to a rank, its owner. All parameters of a layer have
-/// the same owner. Layers are assigned in descending order of size, and layers
-/// of equal size in the order of `tensors`. A layer is assigned to the rank
-/// with the fewest bytes so far, or to the first of several such ranks.
+/// the same owner, and so have all parameters with the same gradient. Layers
+/// are assigned in descending order of size, and layers of equal size in the
+/// order of `tensors`. A layer is assigned to the rank with the fewest bytes so
+/// far, or to the first of several such ranks.
 llvm::DenseMap<mlir::StringAttr, int64_t>
 giveToOwners(llvm::ArrayRef<OwnedTensor> tensors, int64_t ranks);
 

@@ -459,9 +459,12 @@ LogicalResult StepBuilder::run() {
     return failure();
   if (facts.hasOwners()) {
     findGradients();
+    // Sums over micro-batches are different values, even those of one gradient.
+    bool addsWhole = microbatches > 1 && !facts.reducesInMicrobatches();
     SmallVector<OwnedTensor> tensors;
     for (const Gradient &gradient : gradients)
-      tensors.push_back({gradient.state, getDefiningLayer(gradient.value())});
+      tensors.push_back({gradient.state, getDefiningLayer(gradient.value()),
+                         addsWhole ? Value() : gradient.value()});
     owners = facts.by == support::ZeroBy::Server
                  ? giveToServer(tensors)
                  : giveToOwners(tensors, facts.ranks);
