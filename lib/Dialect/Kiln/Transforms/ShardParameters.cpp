@@ -135,7 +135,8 @@ static void gatherRead(ReadOp read, StateOp state, bool castShards) {
   auto shard = ReadOp::create(builder, read.getLoc(), state.getType(),
                               state.getSymName());
   for (Operation *user : llvm::make_early_inc_range(whole.getUsers()))
-    if (auto take = dyn_cast<TakeShardOp>(user)) {
+    if (auto take = dyn_cast<TakeShardOp>(user);
+        take && take.getAxis() == state.getShardAttr().getAxis()) {
       take.replaceAllUsesWith(shard.getY());
       take.erase();
     }
@@ -193,13 +194,15 @@ struct ShardParametersPass
   }
 
 private:
-  /// Makes each rank store only its shard of the states that are written with
-  /// the results of an all-gather.
+  /// Makes each rank store only its shard of the trained states that are
+  /// written with the results of an all-gather over data-parallel ranks.
   void shardWritten(AllGatherOp gather, SymbolTable &symbols) {
-    bool divides = llvm::all_of(gather.getOutputs(), [](Value output) {
-      return output.hasOneUse() && isa<WriteOp>(*output.user_begin());
+    bool divides = llvm::all_of(gather.getOutputs(), [&](Value output) {
+      auto write = output.hasOneUse() ? dyn_cast<WriteOp>(*output.user_begin())
+                                      : WriteOp();
+      return write && symbols.lookup<StateOp>(write.getState()).isTrainable();
     });
-    if (!divides)
+    if (!divides || gather.getAxis() != dataAxis())
       return;
     for (auto [i, shard, whole] :
          llvm::enumerate(gather.getInputs(), gather.getOutputs())) {
