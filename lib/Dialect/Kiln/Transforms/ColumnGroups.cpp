@@ -173,13 +173,14 @@ void ColumnGroups::visitAttention(AttentionOp attention) {
     merge(q, k);
   else
     headLinks.push_back({q, k});
+  // Ops other than the gradient of attention read `lse` of all heads.
+  if (!attention.getLse().use_empty())
+    pin(q);
   if (!attention.getRng())
     return;
   if (masked)
     maskLinks.push_back({q, masked.getQ()});
   masked = attention;
-  if (!attention.getLse().use_empty())
-    pin(q);
 }
 
 void ColumnGroups::visit(Operation *op) {

@@ -154,3 +154,27 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets:
   %loss = kiln.linear_cross_entropy %y, %wte, %targets, %scale : (tensor<8x8xf32>, tensor<9x8xf32>, tensor<2x4xi32>, tensor<f64>) -> tensor<f64>
   kiln.return %loss : tensor<f64>
 }
+
+// -----
+
+// A state keeps the lse of all heads, so the heads of the attention are not divided.
+// CHECK: kiln.state @wte : tensor<5x8xf32>
+// CHECK: kiln.state @q : tensor<8x8xf32>
+// CHECK: kiln.state @o : tensor<8x8xf32>
+// CHECK: kiln.attention {{.*}}heads = 2 : i64
+kiln.state @wte : tensor<9x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
+kiln.state @q : tensor<8x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
+kiln.state @o : tensor<8x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
+kiln.state @seen : tensor<4x4xf32> {role = #kiln.role<buffer>, init = #kiln.splat<value = 0.0>}
+kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets: tensor<2x4xi32> {kiln.name = "targets"}, %scale: tensor<f64> {kiln.name = "loss_scale"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %wte = kiln.read @wte : tensor<9x8xf32>
+  %x = kiln.embedding %tokens, %wte : (tensor<2x4xi32>, tensor<9x8xf32>) -> tensor<8x8xf32>
+  %q = kiln.read @q : tensor<8x8xf32>
+  %o = kiln.read @o : tensor<8x8xf32>
+  %qs = kiln.matmul %x, %q : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %os, %lse = kiln.attention %qs, %qs, %qs causal {sequences = 2, heads = 2, kv_heads = 2, scale = 0.5} : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<4x4xf32>)
+  %y = kiln.matmul %os, %o : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  kiln.write @seen, %lse : tensor<4x4xf32>
+  %loss = kiln.linear_cross_entropy %y, %wte, %targets, %scale : (tensor<8x8xf32>, tensor<9x8xf32>, tensor<2x4xi32>, tensor<f64>) -> tensor<f64>
+  kiln.return %loss : tensor<f64>
+}
