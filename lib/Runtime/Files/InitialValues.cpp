@@ -140,8 +140,9 @@ kiln::runtime::parseInitialValue(const nlohmann::json &init,
     result.kind = InitialValue::Kind::Normal;
     if (auto row = init.find("zero_row"); row != init.end()) {
       if (!row->is_number_integer() || row->get<int64_t>() < 0)
-        return Status::badInput(
-            where + ": init 'zero_row' is not a non-negative integer");
+        return Status::badInput(where + ": 'zero_row' of init is " +
+                                inQuotes(row->dump()) +
+                                ", expected an integer from 0");
       result.zeroRow = row->get<int64_t>();
     }
     return numbers({{"mean", &result.mean}, {"stddev", &result.stddev}});

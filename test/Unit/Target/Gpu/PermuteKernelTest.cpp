@@ -157,8 +157,9 @@ TEST(GpuPermute, BfloatsKeepTheirBits) {
   check<Bfloat>(copy({9, 11}, {3, 27}, {11, 1}));
 }
 
-/// Transposes tiles of element pairs. If rows have an odd length or stride, the
-/// source or the destination cannot be accessed in pairs.
+/// The kernel transposes tiles, and accesses memory in pairs of elements. If
+/// rows have an odd length or stride, it accesses the source or the destination
+/// element by element.
 TEST(GpuPermute, TransposesOfBfloats) {
   check<Bfloat>(copy({128, 64}, {1, 128}, {64, 1}), 0, /*nanAt=*/9);
   check<Bfloat>(copy({38, 70}, {1, 38}, {70, 1}));
