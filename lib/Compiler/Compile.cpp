@@ -55,15 +55,13 @@ static Status checkRemarks(const CompileOptions &options) {
 static Status tryOutputs(const CompileOptions &options) {
   if (options.printsPipeline)
     return Status();
-  if (options.stage == EmitStage::Executable && !options.kernelCache.empty())
-    if (Status status = KernelCache::createDirectory(options.kernelCache);
-        !status.ok())
-      return status;
   for (const std::string *path :
        {&options.output, &options.report, &options.remarks})
     if (!path->empty())
       if (Status status = tryOutput(*path); !status.ok())
         return status;
+  if (options.stage == EmitStage::Executable && !options.kernelCache.empty())
+    return KernelCache::createDirectory(options.kernelCache);
   return Status();
 }
 

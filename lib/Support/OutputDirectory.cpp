@@ -35,9 +35,11 @@ bool kiln::support::isNewDirectory(const std::string &path) {
 bool kiln::support::isInside(const std::string &path,
                              const std::string &directory) {
   std::error_code error;
-  fs::path inside = fs::weakly_canonical(path, error)
-                        .lexically_relative(fs::weakly_canonical(
-                            withoutSlash(directory), error));
+  auto absolute = [&](const std::string &name) {
+    return fs::weakly_canonical(fs::absolute(name, error), error);
+  };
+  fs::path inside =
+      absolute(path).lexically_relative(absolute(withoutSlash(directory)));
   return !inside.empty() && *inside.begin() != "..";
 }
 
@@ -50,7 +52,10 @@ createDirectory(const std::string &directory,
     return Status::error("cannot create '" + staging +
                          "': " + errnoText(errno));
   Status status = fill(staging);
-  // A rename replaces an empty directory.
+  // A rename replaces an empty directory, whose permissions are kept.
+  struct stat info;
+  if (::stat(directory.c_str(), &info) == 0)
+    (void)::chmod(staging.c_str(), info.st_mode & 07777);
   if (status.ok() && ::rename(staging.c_str(), directory.c_str()) != 0)
     status = Status::error("cannot rename '" + staging + "' to '" + directory +
                            "': " + errnoText(errno));

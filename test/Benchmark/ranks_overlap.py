@@ -20,10 +20,10 @@ sums. There are two limits:
   cannot overlap with the forward pass: the limit includes it, too. A step cannot reach this limit if
   sums take about as long as the computation, because the first gradient is complete only after the
   forward pass and a part of the backward pass.
-- the program's: the commands of the step run in their order, each for the time that it takes without
-  a simulated network; a transfer starts when its command has run and the previous transfer has ended,
-  and takes the time of its bytes on the network; a command that waits for a transfer runs when the
-  transfer has ended.
+- the program's: the commands of the step run in their order, each for its time in the trace, scaled so
+  that their sum is the computation; a transfer starts when its command has run and the previous
+  transfer has ended, and takes the time of its bytes on the network; a command that waits for a
+  transfer runs when the transfer has ended.
 
 All figures are of rank 0, and medians over --steps steps; the commands are those of the last step.
 """
@@ -39,7 +39,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-# A rank sends twice as many bytes as the transfer has if all ranks get the whole sum.
+# Of N ranks, each sends (N - 1) / N of these multiples of a transfer's bytes.
 SENT_PER_BYTE = {"all_reduce": 2, "reduce_scatter": 1, "all_gather": 1}
 
 # A wait of fewer microseconds is for a transfer that had ended.
@@ -140,7 +140,7 @@ def main():
                 apart = step.buckets[-1] + (step.buckets[0] if options.zero == 3 else 0)
                 last = sums * apart / sum(step.buckets)
                 full = max(computation, sums) + last
-                # The transfers of the trace send all bytes of the step but for what `sent` adds to them.
+                # sent_bytes() is N / (N - 1) times what a rank sends, so the rate is scaled as well.
                 program = step.limit_at(rate * sum(step.buckets) / step.sent, computation)
                 cells = [microbatches, f"{rate / 1e6:.0f}"]
                 cells += [f"{x:.0f}" for x in (computation, sums, last, full, program, step.milliseconds)]

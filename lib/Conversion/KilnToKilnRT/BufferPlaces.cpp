@@ -343,7 +343,7 @@ void PlanBuilder::placeResults(Operation *op) {
       if (existing == places.end()) {
         int32_t buffer = newBuffer(
             describeOp(op), rt::SlotClass::Activation, result.getType(),
-            "copy of an accumulation operand used later");
+            "copy of an accumulation operand that is still read");
         setPlace(result, densePlace(buffer, result.getType()));
       }
       emitCopy(from, places.lookup(result), result.getType());

@@ -35,38 +35,19 @@ static constexpr std::array<std::pair<const char *, const char *>, 11>
 /// checked: Linux does not list, for example, AMX-FP16, AVX-IFMA and
 /// AVX-VNNI-INT8.
 static bool isChecked(const std::string &name) {
-  static const std::set<std::string> listed = {"sse",
-                                               "sse2",
-                                               "sse3",
-                                               "ssse3",
-                                               "sse41",
-                                               "sse42",
-                                               "avx",
-                                               "avx2",
-                                               "fma",
-                                               "f16c",
-                                               "bmi",
-                                               "bmi2",
-                                               "lzcnt",
-                                               "popcnt",
-                                               "avx512f",
-                                               "avx512bw",
-                                               "avx512cd",
-                                               "avx512dq",
-                                               "avx512vl",
-                                               "avx512ifma",
-                                               "avx512vbmi",
-                                               "avx512vbmi2",
-                                               "avx512vnni",
-                                               "avx512bitalg",
-                                               "avx512vpopcntdq",
-                                               "avx512bf16",
-                                               "avx512fp16",
-                                               "avx512vp2intersect",
-                                               "avxvnni",
-                                               "amxtile",
-                                               "amxint8",
-                                               "amxbf16"};
+  static const std::set<std::string> listed = {
+      "sse",        "sse2",         "sse3",
+      "ssse3",      "sse41",        "sse42",
+      "sse4a",      "avx",          "avx2",
+      "fma",        "fma4",         "f16c",
+      "bmi",        "bmi2",         "lzcnt",
+      "popcnt",     "avx512f",      "avx512bw",
+      "avx512cd",   "avx512dq",     "avx512vl",
+      "avx512ifma", "avx512vbmi",   "avx512vbmi2",
+      "avx512vnni", "avx512bitalg", "avx512vpopcntdq",
+      "avx512bf16", "avx512fp16",   "avx512vp2intersect",
+      "avxvnni",    "amxtile",      "amxint8",
+      "amxbf16"};
   return listed.count(name) > 0;
 }
 

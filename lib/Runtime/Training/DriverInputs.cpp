@@ -342,12 +342,13 @@ void Driver::warnOfUnusualRuns() const {
 }
 
 /// Returns true if `resume`, the value of --resume, is `directory` or a
-/// checkpoint in it.
+/// checkpoint in it. Also returns true if `resume` does not exist, which is
+/// reported when the checkpoint is read.
 static bool isFrom(const std::string &resume, const std::string &directory) {
   std::error_code error;
   std::filesystem::path from = std::filesystem::canonical(resume, error);
   if (error)
-    return false;
+    return !resume.empty();
   std::filesystem::path to = std::filesystem::canonical(directory, error);
   return !error && (from == to || from.parent_path() == to);
 }
@@ -374,11 +375,10 @@ Status Driver::openOutputs() {
     if (!steps.empty() && !isFrom(options_.resume, options_.save))
       return Status(ExitCode::Usage,
                     "--save=" + options_.save +
-                        " holds checkpoints of another run (newest: step " +
+                        " already holds checkpoints (newest: step " +
                         std::to_string(steps.back()) +
-                        "); continue it with "
-                        "--resume=" +
-                        options_.save + ", or choose another directory");
+                        "); continue from them with --resume=" + options_.save +
+                        ", or choose another directory");
     Result<uint64_t> bytes = checkpointBytes(description_);
     if (!bytes.ok())
       return bytes.status();

@@ -74,11 +74,13 @@ Status tryMergedDirectory(const Description &description,
     return refuse("is the directory of --save or lies inside it");
   // The directory is renamed to `path` at the end, which fails if a file has
   // been created at `path` in the meantime.
+  const std::string algorithms = options.gpuAlgorithms.value_or("");
   for (auto [flag, file] : {std::pair("--save", &options.save),
                             {"--log", &options.log},
                             {"--tensorboard", &options.tensorboard},
                             {"--trace", &options.trace},
-                            {"--dump-gradients", &options.dumpGradients}})
+                            {"--dump-gradients", &options.dumpGradients},
+                            {"--gpu-algorithms", &algorithms}})
     if (!file->empty() && isInside(*file, path))
       return refuse(std::string("is a directory in which ") + flag +
                     " creates files");

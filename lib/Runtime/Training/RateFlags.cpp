@@ -63,7 +63,8 @@ Status checkRates(const ScheduleOptions &schedule, double gradClip,
 
 Status checkPeakRate(const ScheduleOptions &schedule, int64_t batch) {
   double peak = Schedule(schedule, /*totalSteps=*/1, batch).peak();
-  if (schedule.minRate <= peak)
+  // Scaling rounds, so that equal rates may differ in the last bit.
+  if (schedule.minRate <= peak * (1 + 1e-12))
     return Status();
   return usage("--min-lr=" + numberText(schedule.minRate) +
                " is above the peak rate " + numberText(peak) +

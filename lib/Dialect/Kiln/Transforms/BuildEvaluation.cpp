@@ -47,8 +47,8 @@ static void removeDeadCode(ProgramOp program) {
 }
 
 /// Returns false if the rows of the logits of a loss are not those of the
-/// tokens: there are more or fewer rows than tokens, or a transpose has changed
-/// the order of the targets of the rows.
+/// tokens: there are more or fewer rows than tokens, or one transpose changes
+/// the order of the targets of the rows. Several transposes are not examined.
 static bool hasRowPerToken(ProgramOp program, Operation *loss) {
   BlockArgument tokens = program.getInput(InputRole::Tokens);
   if (tokens && tensorTypeOf(tokens).getNumElements() !=

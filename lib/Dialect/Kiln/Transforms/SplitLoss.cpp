@@ -75,12 +75,10 @@ LogicalResult LossSplitter::checkWrites() {
     if (!sequences.factOf(write.getValue()).isShared())
       return write.emitOpError("writes ")
              << write.getStateAttr()
-             << " with a value that depends on the sequences of the batch, so "
-                "each of "
-             << microbatches
-             << " micro-batches (of all data-parallel ranks) would write "
-                "another value; use one micro-batch and one data-parallel "
-                "rank, or do not write the state";
+             << " with a value that may differ between the " << microbatches
+             << " parts of the batch (micro-batches times data-parallel "
+                "ranks); use one micro-batch and one data-parallel rank, or "
+                "do not write the state";
   return success();
 }
 
