@@ -89,7 +89,8 @@ static Status build(Trial &trial, const std::string &directory,
   compilation.maxThreads = options.threads;
   compilation.libraryDirectory = options.libraryDirectory;
   Status compiled = FastestCompilation(compilation).run();
-  // A signal may also have ended the linker.
+  // Compilation also fails if the signal that stops the measurement ended the
+  // linker.
   if (Status status = checkStop(); !status.ok())
     return status;
   if (!compiled.ok())

@@ -31,8 +31,9 @@ struct MeasureOptions {
 Result<Machine> measureMachine(const MeasureOptions &options);
 
 /// Measures this machine and writes the machine file `path` atomically. Before
-/// measuring, checks that the file can be created. Installs the handler of stop
-/// signals; after a signal, leaves no file.
+/// measuring, checks that the file can be created. Installs handlers of
+/// SIGTERM, SIGHUP and SIGINT; if a signal stops the measurement, no file
+/// remains.
 Status writeMeasuredMachine(const MeasureOptions &options,
                             const std::string &path);
 

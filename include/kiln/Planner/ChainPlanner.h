@@ -135,11 +135,11 @@ double relaxedTimeBound(const Chain &chain, int64_t budget,
 /// a schedule may also copy saved values to the host after forward passes and
 /// back to the device before backward passes. `outSecondsPerByte` and
 /// `inSecondsPerByte` are the seconds for which a copy of one byte occupies the
-/// link to the host and to the device, respectively. `otherSeconds` are the
-/// seconds of computation that every schedule adds to those of the chain, at
-/// any point; copies may overlap with them, and the bound includes them. The
-/// bound assumes that no stage repeats its forward pass before every stage has
-/// completed its first forward pass.
+/// link to the host and to the device, respectively. `otherSeconds` is the time
+/// of the work outside of the chain, such as optimizer updates. Copies may
+/// overlap with this work, and the bound includes its time. The bound assumes
+/// that no stage repeats its forward pass before every stage has completed its
+/// first forward pass.
 double offloadTimeBound(const Chain &chain, int64_t budget,
                         double outSecondsPerByte, double inSecondsPerByte,
                         double otherSeconds = 0,
